@@ -1,0 +1,123 @@
+# How Latchkey code is compiled: the functions that make rooms, libraries and programs.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# A compiler cache is welcome, not needed.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(LATCHKEY_CCACHE ccache)
+  mark_as_advanced(LATCHKEY_CCACHE)
+  if(LATCHKEY_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${LATCHKEY_CCACHE})
+  endif()
+endif()
+
+set(LATCHKEY_WARNINGS
+  -Wall -Wextra -Wpedantic -Werror
+  -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Woverloaded-virtual -Wcast-align -Wcast-qual -Wformat=2 -Wimplicit-fallthrough
+  -Wundef -Wunused -Wextra-semi -Wdouble-promotion
+  # A designated initializer leaves out what keeps its default.
+  -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND LATCHKEY_WARNINGS -Wduplicated-cond -Wlogical-op -Wredundant-decls)
+elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND LATCHKEY_WARNINGS -Wthread-safety -Wnewline-eof)
+endif()
+
+if(LATCHKEY_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "LATCHKEY_FUZZ needs clang: configure with --preset clang")
+  endif()
+  set(LATCHKEY_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all)
+endif()
+
+# latchkey_options(<target>): what every Latchkey target is compiled with.
+function(latchkey_options target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  if(LATCHKEY_WERROR)
+    target_compile_options(${target} PRIVATE ${LATCHKEY_WARNINGS})
+  endif()
+  if(LATCHKEY_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link ${LATCHKEY_FUZZ_FLAGS})
+    target_link_options(${target} PRIVATE ${LATCHKEY_FUZZ_FLAGS})
+  endif()
+endfunction()
+
+# latchkey_room(<room> [DEPS <room>...] [LIBS <target>...] [SOURCES <file>...] [TESTS <file>...])
+#
+# Makes the target latchkey_<room> from src/<room>. DEPS are the rooms it may include, LIBS the
+# third-party targets it compiles against. TESTS are the unit tests beside the sources; they are
+# all linked into latchkey_unit_tests. A room with no SOURCES yet is a set of headers.
+function(latchkey_room room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;SOURCES;TESTS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "latchkey_room(${room}): what is ${arg_UNPARSED_ARGUMENTS}?")
+  endif()
+  set(target latchkey_${room})
+  list(TRANSFORM arg_DEPS PREPEND latchkey_)
+  if(arg_SOURCES)
+    add_library(${target} OBJECT ${arg_SOURCES})
+    latchkey_options(${target})
+    target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(${target} PUBLIC ${arg_DEPS} ${arg_LIBS})
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(${target} INTERFACE ${arg_DEPS} ${arg_LIBS})
+  endif()
+  list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(GLOBAL APPEND PROPERTY LATCHKEY_UNIT_TESTS ${arg_TESTS})
+endfunction()
+
+# latchkey_library(<name> ROOMS <room>... LIBS <target>...)
+#
+# Makes the installed library latchkey::<name> from rooms, and <name>_rooms: the same objects as a
+# static archive whose inner symbols are visible, for our own tests and programs. LIBS are what a
+# user of the library needs at run time.
+function(latchkey_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;LIBS")
+  set(objects "")
+  foreach(room IN LISTS arg_ROOMS)
+    get_target_property(type latchkey_${room} TYPE)
+    if(type STREQUAL "OBJECT_LIBRARY")
+      list(APPEND objects $<TARGET_OBJECTS:latchkey_${room}>)
+    endif()
+  endforeach()
+
+  add_library(${name} ${objects})
+  add_library(latchkey::${name} ALIAS ${name})
+  add_library(${name}_rooms STATIC EXCLUDE_FROM_ALL ${objects})
+  # While the version starts with 0, every minor version is an ABI of its own.
+  set_target_properties(${name} PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    VERIFY_INTERFACE_HEADER_SETS ON)
+  foreach(target ${name} ${name}_rooms)
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+    latchkey_options(${target})
+    target_link_libraries(${target} PRIVATE ${arg_LIBS})
+  endforeach()
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_include_directories(${name}_rooms PUBLIC
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+endfunction()
+
+# latchkey_program(<name> SOURCES <file>... [LIBS <target>...])
+#
+# A program that may reach into the rooms: the command, test peers, benchmarks.
+function(latchkey_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
+  if(NOT arg_SOURCES)
+    message(STATUS "${name}: no sources yet")
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  latchkey_options(${name})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE latchkey_rooms ${arg_LIBS})
+endfunction()

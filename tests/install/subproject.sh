@@ -1,0 +1,16 @@
+#!/bin/sh
+# Builds Latchkey inside another project, as a static library, then installs it from there:
+# subproject.sh SOURCE BUILD WORK CXX
+set -eu
+source=$1 work=$3 cxx=$4
+prefix=$work/prefix
+
+rm -rf "$work"
+mkdir -p "$work"
+cmake -S "$source/tests/install/subproject" -B "$work/build" -G Ninja \
+  -DLATCHKEY_SOURCE="$source" -DCMAKE_CXX_COMPILER="$cxx"
+cmake --build "$work/build" -j 2
+"$work/build/consumer"
+cmake --install "$work/build" --prefix "$prefix" >/dev/null
+
+. "$source/tests/install/find.sh"
