@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+
+#include "latchkey/export.hpp"
+
+namespace latchkey::inline v0 {
+
+/// Time since boot, suspend included (CLOCK_BOOTTIME). It is the only clock Latchkey decides by:
+/// the wall clock jumps, and the ordinary monotonic clock stands still while the machine sleeps,
+/// which would let a lease look alive long after the server has given the lock away.
+struct LATCHKEY_EXPORT BootClock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept;
+};
+
+using Instant = BootClock::time_point;
+using Duration = BootClock::duration;
+
+/// The one moment by which an operation has to be over. Compute it once, at the edge, and pass it
+/// on: a retry never starts it again.
+///
+///     session.get("/config", deadline_in(2s));
+///     mutex.lock(Deadline::never());
+///
+/// Thread safety: immutable.
+class Deadline {
+ public:
+  /// Not explicit on purpose: an Instant *is* a deadline.
+  constexpr Deadline(Instant at) noexcept : at_(at) {}
+
+  [[nodiscard]] static constexpr Deadline never() noexcept { return {Instant::max()}; }
+
+  [[nodiscard]] constexpr Instant at() const noexcept { return at_; }
+  [[nodiscard]] constexpr bool is_never() const noexcept { return at_ == Instant::max(); }
+  [[nodiscard]] constexpr bool has_passed(Instant now) const noexcept { return now >= at_; }
+
+  friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
+
+ private:
+  Instant at_;
+};
+
+/// From now; a span too long to add means never.
+[[nodiscard]] LATCHKEY_EXPORT Deadline deadline_in(Duration span) noexcept;
+
+}  // namespace latchkey::inline v0

@@ -1,0 +1,43 @@
+#include "latchkey/deadline.hpp"
+
+#include <gtest/gtest.h>
+
+namespace latchkey {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(Deadline, HasPassedAtItsMoment) {
+  const Deadline deadline{Instant(seconds(5))};
+
+  EXPECT_FALSE(deadline.has_passed(Instant(seconds(5)) - Duration(1)));
+  EXPECT_TRUE(deadline.has_passed(Instant(seconds(5))));
+  EXPECT_FALSE(deadline.is_never());
+}
+
+TEST(Deadline, NeverIsLaterThanAnyOther) {
+  EXPECT_TRUE(Deadline::never().is_never());
+  EXPECT_GT(Deadline::never(), deadline_in(seconds(1'000'000)));
+  EXPECT_FALSE(Deadline::never().has_passed(Instant(seconds(1'000'000'000))));
+}
+
+TEST(Deadline, InASpanTooLongToAddIsNever) {
+  EXPECT_TRUE(deadline_in(Duration::max()).is_never());
+  EXPECT_TRUE(deadline_in(Instant::max() - Instant()).is_never());
+}
+
+TEST(Deadline, InANegativeSpanHasPassed) {
+  EXPECT_TRUE(deadline_in(seconds(-1)).has_passed(BootClock::now()));
+  EXPECT_TRUE(deadline_in(Duration::min()).has_passed(BootClock::now()));
+  EXPECT_TRUE(deadline_in(Duration{}).has_passed(BootClock::now()));
+}
+
+TEST(BootClock, DoesNotGoBack) {
+  const Instant first = BootClock::now();
+
+  EXPECT_GE(BootClock::now(), first);
+  EXPECT_GT(first, Instant());
+}
+
+}  // namespace
+}  // namespace latchkey
