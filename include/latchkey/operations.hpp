@@ -1,0 +1,220 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "latchkey/node.hpp"
+#include "latchkey/path.hpp"
+#include "latchkey/watch.hpp"
+
+/// Every request of ZooKeeper 3.8 that a client can make, as a value. Session::call() sends one and
+/// waits, Session::async() sends one and calls back; `Value` is what a success carries.
+///
+///     session.call(Set{"/config", "v2", 7}, deadline_in(2s));
+///     session.async(Get{"/config"}, deadline_in(2s), [](Result<Node> node) { ... });
+///
+/// A version of -1 means any.
+namespace latchkey::inline v0 {
+
+/// The life of a created node.
+enum class Lifetime {
+  kPersistent,
+  kEphemeral,  ///< Until the session ends.
+  kContainer,  ///< Until some time after its last child has gone.
+  kTtl,        ///< Until it has had no child and no change for CreateOptions::ttl.
+};
+
+enum class Naming {
+  kAsGiven,
+  kSequential,  ///< The server appends ten digits that grow with every create in that directory.
+};
+
+struct CreateOptions {
+  Lifetime lifetime = Lifetime::kPersistent;
+  Naming naming = Naming::kAsGiven;
+  std::vector<Acl> acl = open_acl();
+  std::chrono::milliseconds ttl{0};
+};
+
+/// The node's final path, and its Stat if the server told it: it does outside a Multi, and inside
+/// one from 3.8.2 on if Multi::create_stat asks for it.
+struct Created {
+  std::string path;
+  std::optional<Stat> stat;
+};
+
+struct Create {
+  using Value = Created;
+  Path path;
+  std::string data;
+  CreateOptions options = {};
+};
+
+struct Remove {
+  using Value = void;
+  Path path;
+  std::int32_t version = -1;
+};
+
+/// No stat means: no such node. The watcher fires on creation, deletion or change.
+struct Exists {
+  using Value = std::optional<Stat>;
+  Path path;
+  Watcher watcher = {};
+};
+
+struct Node {
+  std::string data;
+  Stat stat;
+};
+
+/// The watcher fires on change or deletion; it is set only if the node is there.
+struct Get {
+  using Value = Node;
+  Path path;
+  Watcher watcher = {};
+};
+
+struct Set {
+  using Value = Stat;
+  Path path;
+  std::string data;
+  std::int32_t version = -1;
+};
+
+struct ChildList {
+  std::vector<std::string> names;
+  Stat stat;
+};
+
+/// The watcher fires when a child comes or goes, or when the node itself is deleted.
+struct Children {
+  using Value = ChildList;
+  Path path;
+  Watcher watcher = {};
+};
+
+struct NodeAcl {
+  std::vector<Acl> acl;
+  Stat stat;
+};
+
+struct GetAcl {
+  using Value = NodeAcl;
+  Path path;
+};
+
+struct SetAcl {
+  using Value = Stat;
+  Path path;
+  std::vector<Acl> acl;
+  std::int32_t version = -1;  ///< Stat::aversion.
+};
+
+/// Waits until this session's server has caught up with the leader.
+struct Sync {
+  using Value = void;
+  Path path;
+};
+
+/// Fails the Multi it is part of unless the node exists with this version. On its own it is sent as
+/// a Multi of one.
+struct Check {
+  using Value = void;
+  Path path;
+  std::int32_t version = -1;
+};
+
+/// What one part of a Multi came to: Created for Create, Stat for Set, nothing for Remove and
+/// Check. When the Multi fails, every part is an Error: the culprit's own, kRolledBack for the
+/// others.
+using MultiResult = Result<std::variant<std::monostate, Created, Stat>>;
+
+/// All or nothing. The call succeeds if the server carried the Multi out or refused it as a whole;
+/// look at the parts, or at `committed`.
+struct Multi {
+  struct Outcome {
+    bool committed = false;
+    std::vector<MultiResult> parts;
+  };
+  using Value = Outcome;
+  using Part = std::variant<Create, Remove, Set, Check>;
+  std::vector<Part> parts;
+  /// Ask for the Stat of created nodes. Servers before 3.8.2 carry the Multi out without telling
+  /// it.
+  bool create_stat = false;
+};
+
+/// Several reads in one round trip, each with its own success or error. Watchers are not allowed.
+struct MultiRead {
+  using Part = std::variant<Get, Children>;
+  using Value = std::vector<Result<std::variant<Node, std::vector<std::string>>>>;
+  std::vector<Part> parts;
+};
+
+/// This session's ephemeral nodes at or below a path.
+struct Ephemerals {
+  using Value = std::vector<std::string>;
+  Path below = "/";
+};
+
+/// How many nodes are below a path, at any depth.
+struct ChildrenCount {
+  using Value = std::int32_t;
+  Path path;
+};
+
+struct Identity {
+  std::string scheme;
+  std::string user;
+};
+
+/// Whom the server takes this session for.
+struct WhoAmI {
+  using Value = std::vector<Identity>;
+};
+
+enum class WatchMode {
+  kPersistent,           ///< Every change of the node and of its list of children.
+  kPersistentRecursive,  ///< Creations, deletions and changes of data at or below the path.
+};
+
+/// A watch that stays until RemoveWatches or the end of the session.
+///
+/// On servers before 3.9 a one-shot watch on the same path would turn a persistent one into a
+/// one-shot; this client keeps the two apart, so they may be mixed.
+struct AddWatch {
+  using Value = void;
+  Path path;
+  WatchMode mode = WatchMode::kPersistent;
+  Watcher watcher;
+};
+
+enum class WatchKind {
+  kChildren,
+  kData,
+  kAny,  ///< Persistent ones too.
+};
+
+/// Removes all of this session's watchers of a path; each is told kWatchRemoved. kNoWatcher if
+/// there were none.
+struct RemoveWatches {
+  using Value = void;
+  Path path;
+  WatchKind kind = WatchKind::kAny;
+};
+
+/// Adds an identity to the session, now and after every reconnect: {"digest", "user:password"}.
+/// A refusal ends the session (kAuthFailed).
+struct Authenticate {
+  using Value = void;
+  std::string scheme;
+  std::string secret;
+};
+
+}  // namespace latchkey::inline v0

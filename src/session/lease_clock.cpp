@@ -1,0 +1,51 @@
+#include "session/lease_clock.hpp"
+
+#include <algorithm>
+
+namespace latchkey::session {
+
+void LeaseClock::granted(Duration timeout, Instant asked) {
+  previous_ = timeout_ == Duration{} ? timeout : std::min(timeout_, previous_);
+  timeout_ = timeout;
+  last_sent_ = asked;
+  pauses_.clear();
+  // A shorter time-out ends the present lease sooner. A longer one does not extend it: nothing has
+  // been proven under it yet.
+  if (newest_ != Instant::min()) {
+    deadline_ = std::min(deadline_, deadline_of(newest_, round_trip_, pause_));
+  }
+}
+
+void LeaseClock::sent(Instant now) {
+  std::erase_if(pauses_, [&](const Pause& pause) { return now - pause.end > timeout_; });
+  const Duration pause = now - last_sent_;
+  if (pause > heartbeat()) pauses_.push_back({now, pause});
+  last_sent_ = now;
+}
+
+Duration LeaseClock::longest_pause(Instant sent, Duration round_trip) const {
+  const Instant from = sent - effective() / 4 - round_trip;
+  Duration longest{};
+  for (const Pause& pause : pauses_) {
+    if (pause.end >= from && pause.end <= sent) longest = std::max(longest, pause.length);
+  }
+  return longest;
+}
+
+Instant LeaseClock::deadline_of(Instant sent, Duration round_trip, Duration pause) const {
+  const Duration timeout = effective();
+  const Duration doubt = timeout / 4 + std::max(heartbeat(), pause) + round_trip + timeout / 100;
+  return sent + timeout - doubt;
+}
+
+void LeaseClock::proven(Instant sent, Instant answered) {
+  if (sent <= newest_) return;
+  newest_ = sent;
+  round_trip_ = answered - sent;
+  pause_ = longest_pause(sent, round_trip_);
+  deadline_ = std::max(deadline_, deadline_of(newest_, round_trip_, pause_));
+  suspect_at_ = sent + 2 * heartbeat() + heartbeat() / 2;
+  previous_ = Duration::max();
+}
+
+}  // namespace latchkey::session

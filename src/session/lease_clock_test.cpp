@@ -1,0 +1,163 @@
+#include "session/lease_clock.hpp"
+
+#include <gtest/gtest.h>
+
+namespace latchkey::session {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kT(12);
+constexpr Instant kStart{seconds(1'000)};
+/// What is left of a proof without delay: less a quarter, a heartbeat and a hundredth.
+constexpr milliseconds kFull = kT - kT / 4 - kT / 6 - milliseconds(120);
+
+class LeaseClockTest : public testing::Test {
+ protected:
+  /// A request that is sent at `at` and answered after `round_trip`.
+  void prove(Instant at, Duration round_trip = {}) {
+    clock.sent(at);
+    clock.proven(at, at + round_trip);
+  }
+
+  LeaseClock clock;
+};
+
+TEST_F(LeaseClockTest, NothingIsHeldBeforeTheFirstProof) {
+  EXPECT_EQ(clock.deadline(), Instant::min());
+  clock.granted(kT, kStart);
+
+  EXPECT_EQ(clock.deadline(), Instant::min());
+  EXPECT_EQ(clock.heartbeat(), kT / 6);
+}
+
+TEST_F(LeaseClockTest, H10_TheSendTimeCounts) {
+  clock.granted(kT, kStart);
+
+  prove(kStart);
+
+  EXPECT_EQ(clock.deadline(), kStart + kFull);
+}
+
+TEST_F(LeaseClockTest, H10_ASlowAnswerIsWorthLess) {
+  clock.granted(kT, kStart);
+
+  prove(kStart, seconds(2));
+
+  EXPECT_EQ(clock.deadline(), kStart + kFull - seconds(2));
+}
+
+TEST_F(LeaseClockTest, AnOlderProofDoesNotCount) {
+  clock.granted(kT, kStart);
+  prove(kStart + seconds(2));
+  const Instant deadline = clock.deadline();
+
+  clock.proven(kStart + seconds(1), kStart + seconds(3));
+
+  EXPECT_EQ(clock.deadline(), deadline);
+}
+
+TEST_F(LeaseClockTest, ANewerButSlowerProofTakesNothingAway) {
+  clock.granted(kT, kStart);
+  prove(kStart + seconds(1));
+  const Instant deadline = clock.deadline();
+
+  prove(kStart + seconds(2), seconds(6));
+
+  EXPECT_EQ(clock.deadline(), deadline);
+}
+
+TEST_F(LeaseClockTest, IsSuspectWhenTwoHeartbeatsAreOverdue) {
+  clock.granted(kT, kStart);
+
+  prove(kStart);
+
+  EXPECT_EQ(clock.suspect_at(), kStart + seconds(5));
+  EXPECT_LT(clock.suspect_at(), clock.deadline());
+}
+
+TEST_F(LeaseClockTest, H13_APauseLongerThanAHeartbeatIsDoubt) {
+  clock.granted(kT, kStart);
+
+  prove(kStart + seconds(5));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(5) + kFull + seconds(2) - seconds(5));
+}
+
+TEST_F(LeaseClockTest, H13_OfSeveralPausesTheLongestInSightCounts) {
+  clock.granted(kT, kStart);
+  clock.sent(kStart + seconds(7));
+  clock.sent(kStart + milliseconds(9'500));
+
+  clock.proven(kStart + milliseconds(9'500), kStart + milliseconds(9'500));
+
+  EXPECT_EQ(clock.deadline(), kStart + milliseconds(9'500) + kFull + seconds(2) - seconds(7));
+}
+
+TEST_F(LeaseClockTest, H13_APauseLongAgoIsForgotten) {
+  clock.granted(kT, kStart);
+  clock.sent(kStart + seconds(7));
+  clock.sent(kStart + seconds(9));
+
+  prove(kStart + seconds(11));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(11) + kFull);
+}
+
+TEST_F(LeaseClockTest, H13_ASlowAnswerBringsAnEarlierPauseIntoSight) {
+  clock.granted(kT, kStart);
+  clock.sent(kStart + seconds(7));
+  clock.sent(kStart + seconds(9));
+
+  prove(kStart + seconds(11), seconds(2));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(11) + kFull + seconds(2) - seconds(7) - seconds(2));
+}
+
+TEST_F(LeaseClockTest, ANewConnectionEndsThePause) {
+  clock.granted(kT, kStart);
+  prove(kStart);
+
+  clock.granted(kT, kStart + seconds(8));
+  prove(kStart + seconds(9));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(9) + kFull);
+}
+
+TEST_F(LeaseClockTest, H15_AShorterTimeOutShortensTheLeaseByTheSameRule) {
+  clock.granted(kT, kStart);
+  prove(kStart, milliseconds(500));
+
+  clock.granted(kT / 2, kStart + seconds(1));
+
+  EXPECT_EQ(clock.deadline(), kStart + kFull / 2 - milliseconds(500));
+  EXPECT_EQ(clock.heartbeat(), kT / 12);
+}
+
+TEST_F(LeaseClockTest, H15_ALongerTimeOutWaitsForAProof) {
+  clock.granted(kT, kStart);
+  prove(kStart);
+
+  clock.granted(2 * kT, kStart + seconds(1));
+  EXPECT_EQ(clock.deadline(), kStart + kFull);
+  prove(kStart + seconds(1));
+  EXPECT_EQ(clock.deadline(), kStart + seconds(1) + kFull) << "the smaller of the last two";
+  prove(kStart + seconds(2));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(2) + 2 * kFull);
+}
+
+TEST_F(LeaseClockTest, H15_OfSeveralUnprovenTimeOutsTheSmallestCounts) {
+  clock.granted(kT, kStart);
+  prove(kStart);
+  clock.granted(kT / 2, kStart);
+  clock.granted(2 * kT, kStart);
+
+  prove(kStart + seconds(1));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(1) + kFull / 2);
+}
+
+}  // namespace
+}  // namespace latchkey::session

@@ -1,0 +1,419 @@
+#include "session/machine.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/assert.hpp"
+
+namespace latchkey::session {
+
+using wire::Op;
+
+Machine::Machine(MachineOptions options, std::uint64_t seed, std::shared_ptr<View> view)
+    : options_(std::move(options)),
+      view_(std::move(view)),
+      random_(seed),
+      timeout_(options_.timeout),
+      order_(options_.endpoints),
+      splitter_(options_.max_reply_bytes),
+      xid_(options_.first_xid) {
+  LATCHKEY_ASSERT(!order_.empty());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  for (std::size_t i = order_.size(); i > 1; --i) {
+    std::swap(order_[i - 1], order_[random_.below(i)]);
+  }
+  for (const Credential& credential : options_.credentials) identities_.push_back({credential, {}});
+}
+
+void Machine::start(Instant now) {
+  LATCHKEY_ASSERT(!started_);
+  started_ = true;
+  last_tick_ = now;
+  connect_at_ = now;
+  tick(now);
+}
+
+std::string Machine::absolute(const std::string& path) const {
+  if (options_.chroot.empty()) return path;
+  return path == "/" ? options_.chroot : options_.chroot + path;
+}
+
+std::string Machine::relative(const std::string& path) const {
+  const std::string& chroot = options_.chroot;
+  if (chroot.empty()) return path;
+  if (path == chroot) return "/";
+  const bool below = path.starts_with(chroot) && path[chroot.size()] == '/';
+  return below ? path.substr(chroot.size()) : path;
+}
+
+// Requests.
+
+CallId Machine::submit(Call call, Instant now) {
+  const Instant deadline = call.deadline;
+  const CallId id = calls_.insert(Pending{.call = std::move(call), .submitted_at = now});
+  Pending& pending = *calls_.find(id);
+  pending.id = id;
+  bytes_ += pending.call.frame.size();
+  if (phase_ == Phase::kOver) {
+    fail(id, over_code_, {}, now);
+  } else if (closing_ && pending.call.op != Op::kCloseSession) {
+    fail(id, Code::kClosed, {}, now);
+  } else if (pending.call.frame.size() > options_.max_request_bytes + 4) {
+    fail(id, Code::kTooLarge, {}, now);
+  } else if (deadline <= now) {
+    fail(id, Code::kTimedOut, {}, now);
+  } else {
+    pending.timer = timers_.add(deadline, [this, id] { abandon(id, Code::kTimedOut, now_); });
+    queued_.push_back(id);
+    if (phase_ == Phase::kAttached) send_queued(now);
+  }
+  return id;
+}
+
+void Machine::send_queued(Instant now) {
+  while (!queued_.empty()) {
+    const CallId id = queued_.front();
+    queued_.pop_front();
+    if (Pending* pending = calls_.find(id)) send(id, *pending, now);
+  }
+}
+
+void Machine::send(CallId id, Pending& pending, Instant now) {
+  const std::int32_t xid = next_xid();
+  const std::size_t start = output_.size();
+  output_ += pending.call.frame;
+  wire::write_xid(output_, start, xid);
+  pending.sent = true;
+  ++pending.attempts;
+  if (const auto& wish = pending.call.watch) {
+    // The last byte of a read asks for a one-shot watch. Decided now, when all that may cover it
+    // has been sent.
+    const bool lasts = wish->on == WatchOn::kPersistent || wish->on == WatchOn::kRecursive;
+    if (!lasts) output_.back() = is_covered(wish->on, pending.call.path) ? '\0' : '\1';
+    ++coming_watches_[{wish->on, pending.call.path}];
+  }
+  flights_.push_back({xid, id, pending.call.op, now});
+  touched(now);
+  if (is_write(pending.call.op) || pending.call.op == Op::kSync) last_proof_sent_ = now;
+}
+
+std::int32_t Machine::next_xid() {
+  // Only positive numbers: the negative ones are reserved for pings, events and their kind (H64).
+  const std::int32_t xid = xid_;
+  xid_ = xid_ == INT32_MAX ? 1 : xid_ + 1;
+  return xid;
+}
+
+void Machine::touched(Instant now) {
+  last_sent_ = now;
+  lease_.sent(now);
+}
+
+void Machine::finish(Pending& pending, Outcome outcome, Instant now) {
+  timers_.cancel(std::exchange(pending.timer, 0));
+  if (!pending.call.done) return;
+  outcome.submitted_at = pending.submitted_at;
+  outcome.finished_at = now;
+  outcome.bytes_sent = pending.call.frame.size() * static_cast<std::size_t>(pending.attempts);
+  outcome.attempts = pending.attempts;
+  notices_.emplace_back(Finished{std::exchange(pending.call.done, nullptr), std::move(outcome)});
+}
+
+std::optional<Machine::Pending> Machine::take_call(CallId id) {
+  std::optional<Pending> pending = calls_.take(id);
+  if (pending) bytes_ -= pending->call.frame.size();
+  return pending;
+}
+
+void Machine::bury(Pending& pending) {
+  if (pending.call.watch) spent_.push_back({{}, std::move(pending.call.watch->watcher)});
+}
+
+void Machine::fail(CallId id, Code code, const std::string& detail, Instant now) {
+  std::optional<Pending> pending = take_call(id);
+  if (!pending) return;
+  bury(*pending);
+  // A debt that waits to be sent again may have been carried out the first time.
+  const Progress progress = pending->attempts > 0 ? Progress::kSent : Progress::kUnsent;
+  Outcome outcome;
+  outcome.code = code;
+  outcome.effect = effect_of(pending->call.op, progress, wire::Err::kOk);
+  outcome.detail = detail;
+  finish(*pending, std::move(outcome), now);
+  wake_room_waiters(now);
+}
+
+void Machine::abandon(CallId id, Code code, Instant now) {
+  Pending* pending = calls_.find(id);
+  if (pending == nullptr) return;
+  if (!pending->sent) {
+    return fail(id, code, last_trouble_, now);
+  }
+  // The answer may still come and must find its call: the entry stays, without anyone to tell.
+  Outcome outcome;
+  outcome.code = code;
+  outcome.effect = effect_of(pending->call.op, Progress::kSent, wire::Err::kOk);
+  outcome.detail = phase_ == Phase::kAttached ? std::string{} : last_trouble_;
+  pending->call.resend = Resend::kNever;
+  pending->watch_wanted = false;
+  finish(*pending, std::move(outcome), now);
+}
+
+void Machine::withdraw(CallId id, Instant now) {
+  const Pending* pending = calls_.find(id);
+  if (pending == nullptr || pending->sent) return;
+  fail(id, Code::kCancelled, {}, now);
+}
+
+// Waiting for the machine itself.
+
+CallId Machine::add_waiter(Completion done, Instant deadline, Code code, Instant now) {
+  const CallId id = calls_.insert(Pending{.call = {.done = std::move(done)}, .submitted_at = now});
+  ++waiters_;
+  calls_.find(id)->timer = timers_.add(deadline, [this, id, code] {
+    if (calls_.find(id) == nullptr) return;
+    --waiters_;
+    std::erase(connection_waiters_, id);
+    std::erase(room_waiters_, id);
+    const Code told = code == Code::kUnreachable ? trouble_kind_ : code;
+    fail(id, told, last_trouble_, now_);
+  });
+  return id;
+}
+
+void Machine::release_waiter(CallId id, Instant now) {
+  std::optional<Pending> waiter = take_call(id);
+  if (!waiter) return;
+  --waiters_;
+  Outcome outcome;
+  outcome.ok = !is_over();
+  outcome.code = over_code_;
+  outcome.detail = last_trouble_;
+  finish(*waiter, std::move(outcome), now);
+}
+
+void Machine::await_connection(Instant deadline, Completion done, Instant now) {
+  const CallId id = add_waiter(std::move(done), deadline, Code::kUnreachable, now);
+  if (phase_ == Phase::kAttached || is_over()) return release_waiter(id, now);
+  connection_waiters_.push_back(id);
+}
+
+void Machine::await_room(Instant deadline, Completion done, Instant now) {
+  const CallId id = add_waiter(std::move(done), deadline, Code::kTimedOut, now);
+  if (has_room() || is_over()) return release_waiter(id, now);
+  room_waiters_.push_back(id);
+}
+
+void Machine::wake_room_waiters(Instant now) {
+  while (!room_waiters_.empty() && (has_room() || is_over())) {
+    const CallId id = room_waiters_.front();
+    room_waiters_.pop_front();
+    release_waiter(id, now);
+    // One free place, one waiter: the others would only queue up again.
+    if (!is_over()) return;
+  }
+}
+
+// Credentials.
+
+void Machine::add_credential(Credential credential, Completion done, Instant deadline,
+                             Instant now) {
+  const CallId id = calls_.insert(
+      Pending{.call = {.op = Op::kAuth, .done = std::move(done)}, .submitted_at = now});
+  if (is_over() || closing_) {
+    return fail(id, is_over() ? over_code_ : Code::kClosed, {}, now);
+  }
+  // Sent again with every connection, so one that no server takes would end them all.
+  if (credential.secret.size() + credential.scheme.size() + 64 > options_.max_request_bytes) {
+    return fail(id, Code::kTooLarge, {}, now);
+  }
+  if (deadline <= now) return fail(id, Code::kTimedOut, {}, now);
+  calls_.find(id)->id = id;
+  calls_.find(id)->timer =
+      timers_.add(deadline, [this, id] { fail(id, Code::kTimedOut, last_trouble_, now_); });
+  // The same credential again is asked again, but kept once.
+  auto identity = std::ranges::find_if(identities_, [&](const Identity& known) {
+    return known.credential.scheme == credential.scheme &&
+           known.credential.secret == credential.secret;
+  });
+  if (identity == identities_.end()) {
+    identity = identities_.insert(identities_.end(), {std::move(credential), {}});
+  }
+  identity->waiters.push_back(id);
+  if (phase_ != Phase::kAttached) return;
+  send_credential(static_cast<std::size_t>(identity - identities_.begin()), now);
+}
+
+void Machine::send_credential(std::size_t index, Instant now) {
+  const Credential& credential = identities_[index].credential;
+  wire::append_frame(output_, wire::RequestHeader{wire::kAuthXid, Op::kAuth},
+                     wire::AuthPacket{0, credential.scheme, credential.secret});
+  auth_flights_.push_back(index);
+  touched(now);
+}
+
+// Watches.
+
+void Machine::unwatch(CallId setter, Instant now) {
+  if (Pending* pending = calls_.find(setter)) pending->watch_wanted = false;
+  const auto place = watches_.remove(setter);
+  if (place) drop_server_watch(place->first, place->second, now);
+}
+
+void Machine::forget_watch(CallId setter) {
+  if (Pending* pending = calls_.find(setter)) pending->watch_wanted = false;
+  static_cast<void>(watches_.remove(setter));
+}
+
+bool Machine::is_wanted(WatchOn on, const std::string& path) const {
+  return watches_.watches(on, path) || coming_watches_.contains({on, path});
+}
+
+bool Machine::is_covered(WatchOn on, const std::string& path) const {
+  return is_wanted(WatchOn::kPersistent, path) ||
+         (on != WatchOn::kChildren && is_wanted(WatchOn::kRecursive, path));
+}
+
+void Machine::drop_server_watch(WatchOn on, const std::string& path, Instant now) {
+  if (phase_ != Phase::kAttached || closing_) return;
+  // On the server one removal takes every watch of that type and path. So leave it alone if another
+  // watch, or a request on its way, relies on it. A lasting watch goes only by kAny, which takes
+  // all; and while there is one, the others may have none of their own there.
+  const bool data = is_wanted(WatchOn::kData, path) || is_wanted(WatchOn::kExists, path);
+  const bool children = is_wanted(WatchOn::kChildren, path);
+  if (is_wanted(WatchOn::kPersistent, path) || is_wanted(WatchOn::kRecursive, path)) return;
+  auto type = wire::WatcherType::kAny;
+  if (on == WatchOn::kChildren) {
+    if (children) return;
+    type = wire::WatcherType::kChildren;
+  } else if (on == WatchOn::kData || on == WatchOn::kExists) {
+    if (data) return;
+    type = wire::WatcherType::kData;
+  } else if (data || children) {
+    return;
+  }
+  // Never sent again: a new connection restores only what is in the table.
+  Call call{.op = Op::kRemoveWatches, .path = path};
+  wire::append_frame(call.frame, wire::RequestHeader{0, Op::kRemoveWatches},
+                     wire::PathWatcherType{path, type});
+  submit(std::move(call), now);
+}
+
+// Debts.
+
+void Machine::owe_delete(const std::string& path, Completion done, Instant now) {
+  if (!is_over() && !closing_) {
+    owed_.insert(path);
+    for (WatchTable::Watch& watch : watches_.take_kin(path)) {
+      notices_.emplace_back(
+          Fired{std::move(watch.watcher), WatchEvent{EventKind::kDeleted, relative(path)}});
+    }
+  }
+  Call call{.op = Op::kDelete, .path = path, .resend = Resend::kUntilAnswered};
+  wire::append_frame(call.frame, wire::RequestHeader{0, Op::kDelete}, wire::PathVersion{path, -1});
+  call.done = [this, path, told = std::move(done)](Outcome&& outcome) {
+    owed_.erase(path);
+    const bool gone = outcome.ok || outcome.code == Code::kNoNode;
+    if (!gone && !is_over() && !closing_) {
+      log(LogLevel::kError, "cannot delete " + path + ": " + std::string(explain(outcome.code)) +
+                                "; it stays until the session ends");
+    }
+    if (!outcome.ok && outcome.code == Code::kNoNode) outcome.ok = true;
+    if (told) told(std::move(outcome));
+  };
+  submit(std::move(call), now);
+}
+
+void Machine::pay_debts(Instant now) {
+  pay_at_ = Instant::max();
+  const std::vector<CallId> unpaid = std::exchange(unpaid_, {});
+  queued_.insert(queued_.end(), unpaid.begin(), unpaid.end());
+  if (phase_ == Phase::kAttached) send_queued(now);
+}
+
+// Members.
+
+Machine::MemberId Machine::join(Member& member) {
+  // A lease that ran out before anybody held under it is nobody's loss.
+  if (members_.empty() && now_ >= lease_.deadline()) lease_over_told_ = true;
+  const MemberId id = ++last_member_;
+  members_.emplace(id, &member);
+  if (is_over() || closing_) notices_.emplace_back(ForMember{id, Tiding::kSessionOver});
+  return id;
+}
+
+void Machine::leave(MemberId id) { members_.erase(id); }
+
+void Machine::tell_members(Tiding tiding) {
+  for (const auto& [id, member] : members_) notices_.emplace_back(ForMember{id, tiding});
+}
+
+void Machine::announce_end() {
+  if (!std::exchange(end_announced_, true)) tell_members(Tiding::kSessionOver);
+}
+
+// Closing.
+
+void Machine::close(Instant deadline, Completion done, Instant now) {
+  if (is_over()) {
+    Outcome outcome;
+    outcome.ok = end_ == Confirmed::kYes;
+    outcome.code = Code::kTimedOut;
+    if (done) notices_.emplace_back(Finished{std::move(done), std::move(outcome)});
+    return;
+  }
+  close_waiters_.push_back(std::move(done));
+  close_until_ = std::min(close_until_, deadline);
+  if (closing_) return;
+  closing_ = true;
+  over_code_ = Code::kClosed;
+  announce_end();
+  pay_debts(now);
+  for (const CallId id : std::exchange(queued_, {})) fail(id, Code::kClosed, {}, now);
+  if (session_id_ == 0) return end(SessionState::kClosed, Code::kClosed, Confirmed::kYes, now);
+  Call call{.op = Op::kCloseSession, .resend = Resend::kUntilAnswered};
+  wire::append_frame(call.frame, wire::RequestHeader{0, Op::kCloseSession});
+  submit(std::move(call), now);
+  if (phase_ == Phase::kWaiting) connect_at_ = std::min(connect_at_, now);
+}
+
+// Delivery.
+
+void Machine::change_state(SessionState state) {
+  if (state == state_) return;
+  state_ = state;
+  view_->state.store(state, std::memory_order_release);
+  notices_.emplace_back(StateChanged{state});
+}
+
+void Machine::log(LogLevel level, std::string text) {
+  notices_.emplace_back(Logged{level, std::move(text)});
+}
+
+void Machine::deliver(const Hooks& hooks) {
+  while (!notices_.empty()) {
+    Notice notice = std::move(notices_.front());
+    notices_.pop_front();
+    if (auto* finished = std::get_if<Finished>(&notice)) {
+      finished->done(std::move(finished->outcome));
+      spent_.push_back({std::move(finished->done), {}});
+    } else if (auto* fired = std::get_if<Fired>(&notice)) {
+      fired->watcher(fired->event);
+      spent_.push_back({{}, std::move(fired->watcher)});
+    } else if (auto* changed = std::get_if<StateChanged>(&notice)) {
+      if (hooks.on_state) hooks.on_state(changed->state);
+    } else if (auto* logged = std::get_if<Logged>(&notice)) {
+      if (hooks.log) hooks.log(logged->level, std::move(logged->text));
+    } else if (auto* tiding = std::get_if<ForMember>(&notice)) {
+      const auto member = members_.find(tiding->id);
+      if (member == members_.end()) continue;
+      switch (tiding->tiding) {
+        case Tiding::kHeartbeat: member->second->on_heartbeat(); break;
+        case Tiding::kLeaseOver: member->second->on_lease_over(); break;
+        case Tiding::kSessionOver: member->second->on_session_over(over_code_); break;
+      }
+    }
+  }
+}
+
+}  // namespace latchkey::session

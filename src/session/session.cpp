@@ -1,0 +1,242 @@
+#include "latchkey/session.hpp"
+
+#include "session/host.hpp"
+#include "session/operations.hpp"
+
+namespace latchkey::session {
+
+Result<void> check_blocking(const Host& host, std::string_view what) {
+  Outcome outcome;
+  if (host.is_forked()) {
+    outcome.code = Code::kForked;
+  } else if (host.is_own_thread()) {
+    outcome.code = Code::kWouldDeadlock;
+  } else {
+    return {};
+  }
+  return make_error(what, {}, outcome);
+}
+
+void report(Host& host, wire::Op op, const std::string& path, const Outcome& outcome) {
+  if (!host.options().on_operation) return;
+  host.post_in_order([hook = host.options().on_operation,
+                      told = OperationReport{.operation = name(op),
+                                             .path = path,
+                                             .latency = outcome.finished_at - outcome.submitted_at,
+                                             .bytes_sent = outcome.bytes_sent,
+                                             .bytes_received = outcome.bytes_received,
+                                             .attempts = outcome.attempts,
+                                             .ok = outcome.ok,
+                                             .code = outcome.code}] { hook(told); });
+}
+
+namespace {
+
+template <class T>
+using Sink = std::function<void(Result<T>)>;
+
+/// Whether a full machine is waited for or refuses.
+enum class IfFull { kWait, kFail };
+
+template <class Operation>
+WatchOn watch_on(const Operation& operation) {
+  if constexpr (std::is_same_v<Operation, Children>) {
+    return WatchOn::kChildren;
+  } else if constexpr (std::is_same_v<Operation, AddWatch>) {
+    return operation.mode == WatchMode::kPersistent ? WatchOn::kPersistent : WatchOn::kRecursive;
+  } else {
+    return WatchOn::kData;
+  }
+}
+
+/// Submits an operation; `sink` gets its one result, with the machine held.
+template <class Operation>
+void submit(Host& host, Machine& machine, Operation operation, Deadline deadline, Instant now,
+            Sink<typename Operation::Value> sink) {
+  auto prepared = prepare(operation, machine);
+  if (!prepared) return sink(prepared.error());
+  Call& call = prepared->call;
+  const wire::Op op = call.op;
+  call.deadline = deadline.at();
+  if (prepared->watcher) {
+    // The user's watcher runs on the user's executor, in order with everything else of the session.
+    call.watch = WatchWish{
+        .on = watch_on(operation),
+        .watcher = [&host, watcher = std::move(prepared->watcher)](const WatchEvent& event) {
+          host.post_in_order([watcher, event] { watcher(event); });
+        }};
+  }
+  if constexpr (std::is_same_v<Operation, Authenticate>) {
+    machine.add_credential(
+        {operation.scheme, operation.secret},
+        [&host, &machine, op, operation, sink](Outcome&& outcome) {
+          report(host, op, {}, outcome);
+          sink(finish(operation, std::move(outcome), machine));
+        },
+        deadline.at(), now);
+  } else {
+    call.done = [&host, &machine, op, operation = std::move(operation),
+                 sink = std::move(sink)](Outcome&& outcome) {
+      report(host, op, path_text(operation), outcome);
+      sink(finish(operation, std::move(outcome), machine));
+    };
+    machine.submit(std::move(call), now);
+  }
+}
+
+Error overloaded() {
+  Outcome outcome;
+  outcome.code = Code::kOverloaded;
+  return make_error("request", {}, outcome);
+}
+
+}  // namespace
+}  // namespace latchkey::session
+
+namespace latchkey::inline v0 {
+
+using session::Host;
+using session::Machine;
+
+Session::Session(std::shared_ptr<Host> host) noexcept : host_(std::move(host)) {}
+Session::Session(const Session&) noexcept = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(const Session&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+template <class Operation>
+Result<typename Operation::Value> Session::call(Operation operation, Deadline deadline) {
+  using Value = typename Operation::Value;
+  if (auto allowed = session::check_blocking(*host_, "call"); !allowed) return allowed.error();
+  while (true) {
+    base::Slot<Result<Value>> slot;
+    base::Slot<session::Outcome> room;
+    bool submitted = false;
+    host_->enter([&](Machine& machine, Instant now) {
+      // One that cannot be sent at all must not take another's turn: submit() refuses it at once.
+      submitted = machine.has_room() || !session::prepare(operation, machine);
+      if (submitted) {
+        session::submit<Operation>(*host_, machine, std::move(operation), deadline, now,
+                                   [&](Result<Value> result) { slot.set(std::move(result)); });
+      } else {
+        machine.await_room(
+            deadline.at(), [&](session::Outcome&& outcome) { room.set(std::move(outcome)); }, now);
+      }
+    });
+    if (submitted) return session::wait_for(*host_, slot, deadline);
+    const session::Outcome outcome = session::wait_for(*host_, room, deadline);
+    if (!outcome.ok) return session::make_error("request", {}, outcome);
+  }
+}
+
+template <class Operation>
+void Session::async(Operation operation, Deadline deadline,
+                    Handler<typename Operation::Value> handler) {
+  using Value = typename Operation::Value;
+  if (host_->is_forked()) return handler(session::check_blocking(*host_, "call").error());
+  host_->enter([&](Machine& machine, Instant now) {
+    auto sink = [host = host_.get(), handler = std::move(handler)](Result<Value> result) {
+      host->post_in_order(
+          [handler, result = std::move(result)]() mutable { handler(std::move(result)); });
+    };
+    if (!machine.has_room()) return sink(session::overloaded());
+    session::submit<Operation>(*host_, machine, std::move(operation), deadline, now,
+                               std::move(sink));
+  });
+}
+
+#define LATCHKEY_OPERATION(Operation)                                                   \
+  template LATCHKEY_EXPORT Result<Operation::Value> Session::call(Operation, Deadline); \
+  template LATCHKEY_EXPORT void Session::async(Operation, Deadline, Handler<Operation::Value>);
+LATCHKEY_OPERATION(Create)
+LATCHKEY_OPERATION(Remove)
+LATCHKEY_OPERATION(Exists)
+LATCHKEY_OPERATION(Get)
+LATCHKEY_OPERATION(Set)
+LATCHKEY_OPERATION(Children)
+LATCHKEY_OPERATION(GetAcl)
+LATCHKEY_OPERATION(SetAcl)
+LATCHKEY_OPERATION(Sync)
+LATCHKEY_OPERATION(Check)
+LATCHKEY_OPERATION(Multi)
+LATCHKEY_OPERATION(MultiRead)
+LATCHKEY_OPERATION(Ephemerals)
+LATCHKEY_OPERATION(ChildrenCount)
+LATCHKEY_OPERATION(WhoAmI)
+LATCHKEY_OPERATION(AddWatch)
+LATCHKEY_OPERATION(RemoveWatches)
+LATCHKEY_OPERATION(Authenticate)
+#undef LATCHKEY_OPERATION
+
+Result<Created> Session::create(Path path, std::string data, CreateOptions options,
+                                Deadline deadline) {
+  return call(Create{std::move(path), std::move(data), std::move(options)}, deadline);
+}
+
+Result<void> Session::remove(Path path, Deadline deadline, std::int32_t version) {
+  return call(Remove{std::move(path), version}, deadline);
+}
+
+Result<std::optional<Stat>> Session::exists(Path path, Deadline deadline, Watcher watcher) {
+  return call(Exists{std::move(path), std::move(watcher)}, deadline);
+}
+
+Result<Node> Session::get(Path path, Deadline deadline, Watcher watcher) {
+  return call(Get{std::move(path), std::move(watcher)}, deadline);
+}
+
+Result<Stat> Session::set(Path path, std::string data, Deadline deadline, std::int32_t version) {
+  return call(Set{std::move(path), std::move(data), version}, deadline);
+}
+
+Result<ChildList> Session::children(Path path, Deadline deadline, Watcher watcher) {
+  return call(Children{std::move(path), std::move(watcher)}, deadline);
+}
+
+Result<void> Session::sync(Path path, Deadline deadline) {
+  return call(Sync{std::move(path)}, deadline);
+}
+
+Result<Multi::Outcome> Session::multi(std::vector<Multi::Part> parts, Deadline deadline) {
+  return call(Multi{std::move(parts)}, deadline);
+}
+
+Result<void> Session::wait_connected(Deadline deadline) {
+  if (auto allowed = session::check_blocking(*host_, "connect"); !allowed) return allowed;
+  base::Slot<session::Outcome> slot;
+  host_->enter([&](Machine& machine, Instant now) {
+    machine.await_connection(
+        deadline.at(), [&](session::Outcome&& outcome) { slot.set(std::move(outcome)); }, now);
+  });
+  const session::Outcome outcome = session::wait_for(*host_, slot, deadline);
+  if (outcome.ok) return {};
+  return session::make_error("connect", {}, outcome);
+}
+
+Result<void> Session::close(Deadline deadline) {
+  if (auto allowed = session::check_blocking(*host_, "close"); !allowed) return allowed;
+  base::Slot<session::Outcome> slot;
+  host_->enter([&](Machine& machine, Instant now) {
+    machine.close(
+        deadline.at(), [&](session::Outcome&& outcome) { slot.set(std::move(outcome)); }, now);
+  });
+  const session::Outcome outcome = session::wait_for(*host_, slot, deadline);
+  if (outcome.ok) return {};
+  return session::make_error("close", {}, outcome);
+}
+
+SessionState Session::state() const noexcept {
+  if (host_->is_forked()) return SessionState::kClosed;
+  return host_->view().state.load(std::memory_order_acquire);
+}
+
+std::int64_t Session::id() const noexcept {
+  return host_->view().id.load(std::memory_order_acquire);
+}
+
+std::chrono::milliseconds Session::timeout() const noexcept {
+  return std::chrono::milliseconds(host_->view().timeout_ms.load(std::memory_order_acquire));
+}
+
+}  // namespace latchkey::inline v0

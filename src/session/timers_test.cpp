@@ -1,0 +1,82 @@
+#include "session/timers.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace latchkey::session {
+namespace {
+
+Instant at(int seconds) { return Instant(std::chrono::seconds(seconds)); }
+
+class TimersTest : public testing::Test {
+ protected:
+  Timers::Id add(int seconds, char what) {
+    return timers.add(at(seconds), [this, what] { done += what; });
+  }
+  void run(int seconds) {
+    while (auto task = timers.due(at(seconds))) (*task)();
+  }
+
+  Timers timers;
+  std::string done;
+};
+
+TEST_F(TimersTest, RunInTheOrderOfTheirMomentsThenOfTheirMaking) {
+  add(3, 'c');
+  add(1, 'a');
+  add(3, 'd');
+  add(2, 'b');
+
+  EXPECT_EQ(timers.next(), at(1));
+  run(2);
+  EXPECT_EQ(done, "ab");
+  EXPECT_EQ(timers.next(), at(3));
+  run(3);
+
+  EXPECT_EQ(done, "abcd");
+  EXPECT_EQ(timers.next(), Instant::max());
+}
+
+TEST_F(TimersTest, ACancelledOneDoesNotRun) {
+  const Timers::Id a = add(1, 'a');
+  add(1, 'b');
+
+  timers.cancel(a);
+  timers.cancel(a);
+  timers.cancel(0);
+  timers.cancel(99);
+  run(1);
+
+  EXPECT_EQ(done, "b");
+}
+
+TEST_F(TimersTest, CancellingOneThatRanIsNothing) {
+  const Timers::Id a = add(1, 'a');
+  run(1);
+
+  timers.cancel(a);
+
+  EXPECT_EQ(done, "a");
+}
+
+TEST_F(TimersTest, ForeverIsNoTimer) {
+  EXPECT_EQ(timers.add(Instant::max(), [] {}), 0U);
+  EXPECT_EQ(timers.next(), Instant::max());
+}
+
+TEST_F(TimersTest, ATaskMayAddAndCancelOthers) {
+  Timers::Id b = 0;
+  timers.add(at(1), [&] {
+    timers.cancel(b);
+    add(1, 'c');
+  });
+  b = add(1, 'b');
+
+  run(1);
+
+  EXPECT_EQ(done, "c");
+}
+
+}  // namespace
+}  // namespace latchkey::session
