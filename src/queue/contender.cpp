@@ -1,0 +1,404 @@
+#include "queue/contender.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "queue/counter.hpp"
+#include "queue/entry.hpp"
+
+namespace latchkey::queue {
+namespace {
+
+/// With this many left ahead, reading them one by one is cheaper than a list (P4, cost note).
+constexpr std::size_t kFew = 3;
+
+CreateOutcome outcome_of_create(const std::optional<Answer>& answer) {
+  if (!answer) return CreateOutcome::kUnanswered;
+  if (answer->kind == Answer::Kind::kOk) return CreateOutcome::kOk;
+  if (answer->kind == Answer::Kind::kAmbiguous) return CreateOutcome::kAmbiguous;
+  if (answer->code == Code::kNoNode) return CreateOutcome::kNoNode;
+  if (answer->code == Code::kNodeExists) return CreateOutcome::kNodeExists;
+  return CreateOutcome::kRefused;
+}
+
+ListOutcome outcome_of_list(const std::optional<Answer>& answer, bool shows_own) {
+  if (!answer) return ListOutcome::kUnanswered;
+  if (answer->kind == Answer::Kind::kOk) {
+    return shows_own ? ListOutcome::kShowsOwn : ListOutcome::kLacksOwn;
+  }
+  if (answer->kind == Answer::Kind::kAmbiguous) return ListOutcome::kAmbiguous;
+  return answer->code == Code::kNoNode ? ListOutcome::kNoNode : ListOutcome::kRefused;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+Contender::Contender(Options options, GuidSource guids)
+    : options_(std::move(options)), guids_(std::move(guids)) {}
+
+std::vector<Action> Contender::step(const Event& event) {
+  if (phase_ == Phase::kDone) return {};
+  std::visit(
+      [this](const auto& what) {
+        if constexpr (requires { what.answer; }) {
+          // Whatever was asked, and however long ago: a session that is over is over.
+          if (what.answer.kind != Answer::Kind::kOk && is_session_over(what.answer.code)) {
+            on(event::SessionOver{what.answer.code});
+            return;
+          }
+        }
+        on(what);
+      },
+      event);
+  return std::exchange(out_, {});
+}
+
+bool Contender::take(Ask& slot, Ask ask) {
+  if (slot == 0 || slot != ask) return false;
+  slot = 0;
+  return true;
+}
+
+std::string Contender::prefix() const {
+  return node_prefix(guid_, options_.tag, options_.lock_name);
+}
+
+// ---- Entering -----------------------------------------------------------------------------------
+
+void Contender::on(const event::Start&) {
+  if (phase_ != Phase::kNew) return;
+  guid_ = guids_();
+  enter();
+}
+
+void Contender::enter() {
+  phase_ = Phase::kEntering;
+  create_answer_.reset();
+  list_answer_.reset();
+  children_.clear();
+  asks_.create = next_ask();
+  asks_.list = next_ask();
+  out_.push_back(action::Create{asks_.create, prefix()});
+  out_.push_back(action::List{asks_.list});
+}
+
+void Contender::on(const event::Created& created) {
+  if (!take(asks_.create, created.ask)) return;
+  const bool ok = created.answer.kind == Answer::Kind::kOk;
+  if (leaving_) {
+    if (ok) owe(created.name);
+    if (created.answer.kind == Answer::Kind::kAmbiguous) return search();
+    return finish();
+  }
+
+  create_answer_ = created.answer;
+  if (!ok) return settle_pair();
+  parents_.reset();
+  own_ = parse_place(created.name);
+  czxid_ = created.czxid;
+  if (!own_ || !created.name.starts_with(prefix())) {
+    own_.reset();
+    owe(created.name);
+    fail(Code::kServerError, "the server named our queue entry " + created.name);
+    return leave();
+  }
+  if (is_spent(own_->number)) return drain();
+  settle_pair();
+}
+
+void Contender::on(const event::Listed& listed) {
+  if (!take(asks_.list, listed.ask)) return;
+  list_answer_ = listed.answer;
+  children_ = listed.children;
+  switch (phase_) {
+    case Phase::kEntering: return settle_pair();
+    case Phase::kSearching: return settle_search();
+    case Phase::kDraining: return drain_listed(listed.answer);
+    case Phase::kListing: break;
+    default: return;
+  }
+  if (listed.answer.kind == Answer::Kind::kAmbiguous) return relist();
+  if (listed.answer.kind == Answer::Kind::kOk) return identify();
+  list_refused(listed.answer);
+}
+
+void Contender::settle_pair() {
+  const bool shows_own = own_ && contains(children_, own_->name);
+  switch (after_pair(outcome_of_create(create_answer_), outcome_of_list(list_answer_, shows_own))) {
+    case AfterPair::kWait: return;
+    case AfterPair::kDecide:
+    case AfterPair::kLost:
+      if (list_answer_->kind == Answer::Kind::kOk) return identify();
+      return list_refused(*list_answer_);
+    case AfterPair::kListAgain: return relist();
+    case AfterPair::kReportList: return list_refused(*list_answer_);
+    case AfterPair::kMakeParents: return make_parents();
+    case AfterPair::kSearch:
+      // A lost connection paces itself; a server that answers with a fault of its own does not.
+      if (create_answer_->code == Code::kServerError) return pause(AfterPause::kSearch);
+      return search();
+    case AfterPair::kCounterEnded:
+      fail(Code::kCounterExhausted,
+           "the sequence counter of " + options_.directory + " has ended: remove the directory");
+      return leave();
+    case AfterPair::kReportCreate:
+      fail(create_answer_->code, "create " + options_.directory + "/" + prefix());
+      return leave();
+  }
+}
+
+/// A list behind a node of ours was refused for good, or cannot be had at the moment.
+void Contender::list_refused(const Answer& answer) {
+  if (is_retryable(answer.code)) return pause(AfterPause::kList);
+  if (answer.code == Code::kNoNode) {
+    fail(Code::kLost, options_.directory + " is gone, and our queue entry with it");
+  } else {
+    fail(answer.code, "list " + options_.directory);
+  }
+  leave();
+}
+
+void Contender::relist() {
+  phase_ = Phase::kListing;
+  asks_.list = next_ask();
+  out_.push_back(action::List{asks_.list});
+}
+
+/// The create was refused for want of the directory, so nothing was made and the guid stays unused:
+/// the next create may carry it again. The list that went with it says nothing about ours (H71).
+void Contender::make_parents() {
+  withdraw(asks_.list);
+  const bool again = parents_.has_value();
+  parents_.emplace(options_.directory);
+  // A second time means that somebody takes the directory away as fast as we make it (H39).
+  if (again) return pause(AfterPause::kMake);
+  make_level();
+}
+
+void Contender::make_level() {
+  phase_ = Phase::kMaking;
+  asks_.make = next_ask();
+  out_.push_back(action::MakeDirectory{asks_.make, parents_->path()});
+}
+
+void Contender::on(const event::Made& made) {
+  if (!take(asks_.make, made.ask)) return;
+  if (made.answer.kind == Answer::Kind::kAmbiguous) {
+    return made.answer.code == Code::kServerError ? pause(AfterPause::kMake) : make_level();
+  }
+
+  const bool ok = made.answer.kind == Answer::Kind::kOk;
+  const std::string path = parents_->path();
+  ParentMaker::Next next{};
+  if (ok || made.answer.code == Code::kNodeExists) {
+    next = parents_->present();
+  } else if (made.answer.code == Code::kNoNode) {
+    next = parents_->missing();
+  } else {
+    fail(made.answer.code, "create " + path);
+    return leave();
+  }
+  switch (next) {
+    case ParentMaker::Next::kMake: return make_level();
+    case ParentMaker::Next::kPulledAway: return pause(AfterPause::kMake);
+    case ParentMaker::Next::kAllThere: return enter();
+    case ParentMaker::Next::kNoRoot:
+      fail(Code::kNoNode, "create " + path + ": the root of this session does not exist");
+      return leave();
+  }
+}
+
+void Contender::pause(AfterPause next) {
+  phase_ = Phase::kPausing;
+  after_pause_ = next;
+  asks_.pause = next_ask();
+  out_.push_back(action::Pause{asks_.pause, ++round_});
+}
+
+void Contender::on(const event::Resumed& resumed) {
+  if (!take(asks_.pause, resumed.ask)) return;
+  switch (after_pause_) {
+    case AfterPause::kMake: return make_level();
+    case AfterPause::kEnter: return enter();
+    case AfterPause::kSearch: return search();
+    case AfterPause::kList: return relist();
+    case AfterPause::kDrain: return list_to_drain();
+  }
+}
+
+// ---- Deciding and waiting -----------------------------------------------------------------------
+
+/// `children_` was listed after our node was created: the node is in it or was created before it.
+void Contender::decide() {
+  if (!contains(children_, own_->name)) {
+    // Nobody ahead in a list without us proves nothing (H05). It is owed all the same, in case the
+    // server that answered was wrong.
+    fail(Code::kLost, "our queue entry " + own_->name + " was deleted by another hand");
+    return leave();
+  }
+  std::vector<Place> places;
+  places.reserve(children_.size());
+  for (const std::string& child : children_) {
+    if (owed_.contains(child)) continue;
+    if (auto place = parse_place(child, options_.extra_tags)) places.push_back(std::move(*place));
+  }
+  Admission admission = admit(places, *own_);
+  children_.clear();
+  round_ = 0;
+
+  if (admission.broken) {
+    fail(Code::kCounterExhausted, "two entries of " + options_.directory + " carry the number of " +
+                                      own_->name + ": its sequence counter has ended");
+    return leave();
+  }
+  ahead_ = std::move(admission.ahead);
+  may_downgrade_ = admission.may_downgrade;
+  if (ahead_.empty()) return prove();
+  if (options_.wait == Wait::kNo) {
+    fail(Code::kBusy, ahead_.back() + " is ahead");
+    return leave();
+  }
+  wait_behind();
+}
+
+void Contender::wait_behind() {
+  phase_ = Phase::kWaiting;
+  // Ours first: if the nearest turns out to be gone we know by then that we are still there.
+  if (own_arm_ == Arm::kNo) watch_own();
+  if (watched_ == ahead_.back() && watched_arm_ != Arm::kNo) return;
+  drop_watch();
+  watched_ = ahead_.back();
+  watch_nearest();
+}
+
+void Contender::watch_nearest() {
+  watched_arm_ = Arm::kAsked;
+  asks_.watch = next_ask();
+  out_.push_back(action::Watch{asks_.watch, watched_});
+}
+
+void Contender::watch_own() {
+  own_arm_ = Arm::kAsked;
+  asks_.own_watch = next_ask();
+  out_.push_back(action::Watch{asks_.own_watch, own_->name});
+}
+
+void Contender::on(const event::Watched& watched) {
+  if (take(asks_.own_watch, watched.ask)) return own_watched(watched.answer);
+  if (!take(asks_.watch, watched.ask)) return;
+  switch (watched.answer.kind) {
+    case Answer::Kind::kOk: watched_arm_ = Arm::kArmed; return;
+    case Answer::Kind::kAmbiguous: return watch_nearest();
+    case Answer::Kind::kNo: break;
+  }
+  if (watched.answer.code == Code::kNoNode) {
+    // Sent after the list that showed it, so it has left: a wake, not an error (H26).
+    watched_arm_ = Arm::kNo;
+    return on(event::Gone{std::string(watched_)});
+  }
+  // Somebody else's node that we may not read, say. Without a watch there is only asking again.
+  watched_arm_ = Arm::kNo;
+  watched_.clear();
+  pause(AfterPause::kList);
+}
+
+void Contender::own_watched(const Answer& answer) {
+  switch (answer.kind) {
+    case Answer::Kind::kOk: own_arm_ = Arm::kArmed; return;
+    case Answer::Kind::kAmbiguous: return watch_own();
+    case Answer::Kind::kNo: break;
+  }
+  if (answer.code == Code::kNoNode) return own_is_gone();
+  // Refused for the moment: the next wait or heartbeat tries again.
+  own_arm_ = is_retryable(answer.code) ? Arm::kNo : Arm::kRefused;
+}
+
+void Contender::on(const event::Gone& gone) {
+  if (is_own(gone.name)) return own_is_gone();
+  std::erase(children_, gone.name);  // A list that waits to be used is out of date by that much.
+  const auto at = std::find(ahead_.begin(), ahead_.end(), gone.name);
+  if (at == ahead_.end()) return;
+  const bool was_watched = gone.name == watched_;
+  ahead_.erase(at);
+  if (was_watched) {
+    watched_.clear();
+    watched_arm_ = Arm::kNo;
+    withdraw(asks_.watch);
+  }
+  advance();
+}
+
+/// Somebody ahead has left. Never "my neighbour left, so it is my turn": others may be ahead (H27).
+void Contender::advance() {
+  if (ahead_.empty()) {
+    if (phase_ != Phase::kWaiting && phase_ != Phase::kListing) return;
+    if (!shortcut_is_sound()) return phase_ == Phase::kListing ? void() : relist();
+    withdraw(asks_.list);
+    return prove();
+  }
+  if (phase_ != Phase::kWaiting || !watched_.empty()) return;
+  const bool step_by_step = options_.relist == Relist::kWhenNeeded && ahead_.size() <= kFew;
+  step_by_step ? wait_behind() : relist();
+}
+
+/// May "everyone in `ahead_` is gone" stand for "nobody is ahead" (P4)? `ahead_` comes from a list
+/// taken after our create and in this session, and is dropped when we adopt another node (H72).
+/// What a list would show besides is our own node: an armed watch on it shows as much.
+bool Contender::shortcut_is_sound() const {
+  return options_.relist == Relist::kWhenNeeded && own_arm_ == Arm::kArmed && !may_downgrade_;
+}
+
+void Contender::on(const event::Touched& touched) {
+  if (is_own(touched.name)) {
+    if (own_arm_ == Arm::kAsked || own_arm_ == Arm::kArmed) watch_own();
+    return;
+  }
+  if (!watched_.empty() && touched.name == watched_) watch_nearest();
+}
+
+void Contender::prove() {
+  drop_watch();
+  phase_ = Phase::kProving;
+  asks_.prove = next_ask();
+  out_.push_back(action::Prove{asks_.prove});
+}
+
+void Contender::on(const event::Proved& proved) {
+  if (!take(asks_.prove, proved.ask)) return;
+  switch (proved.answer.kind) {
+    case Answer::Kind::kOk: break;
+    case Answer::Kind::kAmbiguous: return prove();
+    case Answer::Kind::kNo: fail(proved.answer.code, "prove the session's lease"); return leave();
+  }
+  phase_ = Phase::kHolding;
+  outcome_ = Outcome::kGranted;
+  out_.push_back(action::Grant{own_->name, czxid_});
+}
+
+void Contender::on(const event::Heartbeat&) {
+  if (phase_ == Phase::kHolding && own_arm_ == Arm::kNo) watch_own();
+}
+
+std::string Contender::describe() const {
+  if (leaving_ && phase_ != Phase::kDone) return "leaving";
+  switch (phase_) {
+    case Phase::kNew: return "new";
+    case Phase::kEntering: return "entering";
+    case Phase::kMaking: return "making " + parents_->path();
+    case Phase::kPausing: return "pausing";
+    case Phase::kSearching: return "searching for " + prefix();
+    case Phase::kLooking: return "looking at what carries " + guid_;
+    case Phase::kListing: return "listing";
+    case Phase::kWaiting: return "waiting for " + watched_;
+    case Phase::kProving: return "proving the lease";
+    case Phase::kHolding: return "holding " + own_->name;
+    case Phase::kDraining: return "draining " + options_.directory;
+    case Phase::kDone: return "done";
+  }
+  return {};
+}
+
+}  // namespace latchkey::queue

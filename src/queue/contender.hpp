@@ -1,0 +1,215 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latchkey/error.hpp"
+#include "queue/admission.hpp"
+#include "queue/messages.hpp"
+#include "queue/parent_maker.hpp"
+
+namespace latchkey::queue {
+
+/// Makes the 36-character identities of attempts; each call a fresh one.
+using GuidSource = std::function<std::string()>;
+
+enum class Wait { kYes, kNo };
+
+/// When a waiter that was woken lists again.
+enum class Relist {
+  kWhenNeeded,  ///< Only if the deletions it saw do not already prove that it is first (P4).
+  kAlways,      ///< On every wake.
+};
+
+/// One attempt at a lock, from the first create to the last delete, as a machine without I/O:
+/// events in, actions out. It decides everything that is hard about a lock: what an answer proves,
+/// whom to watch, when it is first, what it owes. docs/architecture.md has the road,
+/// docs/hazards.md the dangers each rule answers.
+///
+///     Contender contender({.directory = "/locks/a"}, guids);
+///     carry_out(contender.step(event::Start{}));
+///
+/// Exactly one of Grant and Fail comes out, once; after a Grant at most one Lose; Done comes last,
+/// when nothing of the attempt is left on the server but debts of the session.
+///
+/// Thread safety: one thread at a time.
+class Contender {
+ public:
+  struct Options {
+    std::string directory = {};
+    Tag tag = Tag::kLock;
+    std::string lock_name = {};                ///< See is_lock_name().
+    std::vector<std::string> extra_tags = {};  ///< See parse_place().
+    Wait wait = Wait::kYes;                    ///< kNo: fail with kBusy instead of waiting.
+    Relist relist = Relist::kWhenNeeded;
+  };
+
+  Contender(Options options, GuidSource guids);
+
+  [[nodiscard]] std::vector<Action> step(const Event& event);
+
+  /// For people and tests: "entering", "waiting for _c_…", "holding", ...
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  friend struct ContenderProbe;  ///< Tests look inside to tell states apart.
+
+  enum class Phase {
+    kNew,        ///< Not started.
+    kEntering,   ///< Create and list are out; the create is unanswered or the pair undecided.
+    kMaking,     ///< A missing directory level is being created.
+    kPausing,    ///< Backing off; `after_pause_` says what comes next.
+    kSearching,  ///< Sync and list are out, to learn what became of a create (P7).
+    kLooking,    ///< Whose are the nodes that carry our guid?
+    kListing,    ///< Our node is known, a list will decide.
+    kWaiting,    ///< Behind the places in `ahead_`, the nearest of them watched.
+    kProving,    ///< First in line; the lease is being proven.
+    kHolding,
+    kDraining,  ///< The counter nears its end: waiting for an empty directory (H35).
+    kDone,
+  };
+  enum class AfterPause { kMake, kEnter, kSearch, kList, kDrain };
+  enum class Outcome { kOpen, kGranted, kEnded };
+  /// Is a node watched?
+  enum class Arm { kNo, kAsked, kArmed, kRefused };
+  /// A node with our guid that we have not met yet.
+  struct Candidate {
+    enum class Is { kUnknown, kOurs, kForeign, kGone };
+    Place place;
+    Ask ask = 0;
+    Is is = Is::kUnknown;
+    std::int64_t czxid = 0;
+  };
+  /// The requests whose answers still matter; 0: none.
+  struct Asks {
+    Ask create = 0;
+    Ask list = 0;
+    Ask sync = 0;
+    Ask make = 0;
+    Ask remove = 0;
+    Ask watch = 0;
+    Ask own_watch = 0;
+    Ask prove = 0;
+    Ask pause = 0;
+  };
+
+  void on(const event::Start&);
+  void on(const event::Created& created);
+  void on(const event::Listed& listed);
+  void on(const event::Synced& synced);
+  void on(const event::Made& made);
+  void on(const event::Removed& removed);
+  void on(const event::Looked& looked);
+  void on(const event::Watched& watched);
+  void on(const event::Gone& gone);
+  void on(const event::Touched& touched);
+  void on(const event::DirectoryChanged&);
+  void on(const event::Proved& proved);
+  void on(const event::Resumed& resumed);
+  void on(const event::Heartbeat&);
+  void on(const event::LeaseOver&);
+  void on(const event::SessionOver& over);
+  void on(const event::Cancel& cancel);
+  void on(const event::Release&);
+
+  // Entering (contender.cpp).
+  void enter();
+  void settle_pair();
+  void list_refused(const Answer& answer);
+  void make_parents();
+  void make_level();
+  void pause(AfterPause next);
+  void relist();
+
+  // Identity (contender_identity.cpp).
+  void search();
+  void settle_search();
+  void identify();
+  void look(Candidate& candidate);
+  void drop_candidates();
+  void settle_identity();
+  void keep_lowest();
+
+  // Deciding and waiting (contender.cpp).
+  void decide();
+  void wait_behind();
+  void advance();
+  void own_watched(const Answer& answer);
+  void watch_own();
+  void watch_nearest();
+  void drop_watch();
+  void drop_own_watch();
+  void prove();
+
+  // Draining (contender_drain.cpp).
+  void drain();
+  void list_to_drain();
+  void drain_listed(const Answer& answer);
+  void start_over();
+  void drop_directory_watch();
+  [[nodiscard]] std::string why_not_drained() const;
+
+  // Ending (contender_end.cpp).
+  void fail(Code code, std::string why = {});
+  void lose(Code code);
+  void own_is_gone();
+  void leave();
+  void owe(const std::string& name);
+  void owe_own();
+  void withdraw(Ask& slot);
+  void finish();
+
+  [[nodiscard]] Ask next_ask() { return ++last_ask_; }
+  [[nodiscard]] static bool take(Ask& slot, Ask ask);
+  [[nodiscard]] std::string prefix() const;
+  [[nodiscard]] bool is_own(const std::string& name) const { return own_ && own_->name == name; }
+  [[nodiscard]] bool shortcut_is_sound() const;
+
+  Options options_;
+  GuidSource guids_;
+
+  std::vector<Action> out_;  ///< What the step under way has asked for.
+  Phase phase_ = Phase::kNew;
+  AfterPause after_pause_ = AfterPause::kEnter;
+  Outcome outcome_ = Outcome::kOpen;
+  bool leaving_ = false;  ///< The caller has its answer; only traces are left to remove.
+  Ask last_ask_ = 0;
+  Asks asks_;
+  int round_ = 0;  ///< Back-offs in a row.
+
+  // Who we are. One guid for the whole attempt, so that whatever of it surfaces is recognised; a
+  // fresh one only after a node was given up on purpose or a stranger was met with ours.
+  std::string guid_;
+  std::optional<Place> own_;
+  std::int64_t czxid_ = 0;
+  std::set<std::string> owed_;       ///< Ours once, given up: never again counted or adopted.
+  std::set<std::string> strangers_;  ///< Carry our guid, belong to another session (H04, H08).
+  std::vector<Candidate> candidates_;
+
+  // The last answers of the list and of what went with it.
+  std::optional<Answer> create_answer_;
+  std::optional<Answer> list_answer_;
+  std::optional<Answer> sync_answer_;
+  std::vector<std::string> children_;
+
+  // Waiting.
+  std::vector<std::string> ahead_;  ///< Not known to be gone, the nearest last (P4's set A).
+  bool may_downgrade_ = false;      ///< See Admission.
+  std::string watched_;             ///< The one of `ahead_` we watch.
+  Arm watched_arm_ = Arm::kNo;
+  Arm own_arm_ = Arm::kNo;
+
+  std::optional<ParentMaker> parents_;
+
+  // Draining.
+  bool drained_once_ = false;
+  bool directory_watched_ = false;
+  std::string in_the_way_;  ///< Who kept the directory from being removed, for the sentence.
+};
+
+}  // namespace latchkey::queue

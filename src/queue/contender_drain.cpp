@@ -1,0 +1,109 @@
+// What to do in a directory whose sequence counter nears its end (H35): leave the queue, wait until
+// it is empty, remove the directory, start over in a new one that counts from 0.
+#include "queue/contender.hpp"
+#include "queue/counter.hpp"
+
+namespace latchkey::queue {
+namespace {
+
+/// How many names a sentence can bear.
+constexpr int kNamesToTell = 3;
+
+}  // namespace
+
+void Contender::drain() {
+  drained_once_ = true;
+  drop_watch();
+  withdraw(asks_.list);
+  owe_own();
+  ahead_.clear();
+  list_to_drain();
+}
+
+void Contender::list_to_drain() {
+  phase_ = Phase::kDraining;
+  directory_watched_ = true;  // From the asking on: it may be in place before we hear of it.
+  asks_.list = next_ask();
+  out_.push_back(action::ListAndWatch{asks_.list});
+}
+
+void Contender::drain_listed(const Answer& answer) {
+  if (answer.kind == Answer::Kind::kAmbiguous) return list_to_drain();
+  if (answer.kind == Answer::Kind::kNo) {
+    directory_watched_ = false;
+    if (answer.code == Code::kNoNode) return start_over();
+    if (is_retryable(answer.code)) return pause(AfterPause::kDrain);
+    fail(answer.code, "list " + options_.directory);
+    return leave();
+  }
+  directory_watched_ = true;
+
+  bool contended = false;
+  bool fresh = false;
+  int told = 0;
+  in_the_way_.clear();
+  for (const std::string& child : children_) {
+    if (owed_.contains(child)) continue;
+    if (told++ < kNamesToTell) in_the_way_ += (told > 1 ? ", " : "") + child;
+    const auto place = parse_place(child, options_.extra_tags);
+    if (!place) continue;
+    contended = true;
+    fresh = fresh || is_of_a_fresh_directory(place->number);
+  }
+  if (told > kNamesToTell) in_the_way_ += ", …";
+
+  if (fresh) {
+    // Somebody was faster: this is the new directory. Should it be an ancient holder in the old
+    // one, we come back here, more slowly each time.
+    drop_directory_watch();
+    guid_ = guids_();
+    return pause(AfterPause::kEnter);
+  }
+  if (!contended) {
+    asks_.remove = next_ask();
+    out_.push_back(action::RemoveDirectory{asks_.remove});
+    return;
+  }
+  if (options_.wait == Wait::kNo) {
+    fail(Code::kBusy, why_not_drained());
+    return leave();
+  }
+  // DirectoryChanged comes next.
+}
+
+void Contender::on(const event::DirectoryChanged&) {
+  directory_watched_ = false;
+  if (phase_ == Phase::kDraining && asks_.list == 0 && asks_.remove == 0) list_to_drain();
+}
+
+void Contender::on(const event::Removed& removed) {
+  if (!take(asks_.remove, removed.ask)) return;
+  if (removed.answer.kind == Answer::Kind::kAmbiguous) return list_to_drain();
+  if (removed.answer.kind == Answer::Kind::kOk || removed.answer.code == Code::kNoNode) {
+    return start_over();
+  }
+  // A newcomer, a delete of ours that is still on its way, or a child that is no contender's.
+  if (removed.answer.code == Code::kNotEmpty || is_retryable(removed.answer.code)) {
+    return pause(AfterPause::kDrain);
+  }
+  fail(Code::kCounterExhausted,
+       why_not_drained() + "; removing it: " + std::string(name(removed.answer.code)));
+  leave();
+}
+
+/// With a fresh guid: the node that was given up must not be taken for a trace of the next one.
+void Contender::start_over() {
+  drop_directory_watch();
+  guid_ = guids_();
+  enter();
+}
+
+std::string Contender::why_not_drained() const {
+  if (!drained_once_) return {};
+  std::string why = "the sequence counter of " + options_.directory +
+                    " nears its end, and the directory has to be empty before it can be made anew";
+  if (!in_the_way_.empty()) why += "; still there: " + in_the_way_;
+  return why;
+}
+
+}  // namespace latchkey::queue

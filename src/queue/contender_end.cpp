@@ -1,0 +1,130 @@
+// How an attempt or a hold ends. Every way out passes here, so that no way out forgets a node
+// (H06).
+#include <utility>
+
+#include "queue/contender.hpp"
+
+namespace latchkey::queue {
+
+void Contender::on(const event::Cancel& cancel) {
+  // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
+  if (outcome_ != Outcome::kOpen) return;
+  fail(cancel.code, why_not_drained());
+  leave();
+}
+
+void Contender::on(const event::Release&) {
+  if (phase_ != Phase::kHolding) return on(event::Cancel{Code::kCancelled});
+  outcome_ = Outcome::kEnded;
+  owe_own();
+  finish();
+}
+
+void Contender::on(const event::LeaseOver&) {
+  // A waiter believes nothing yet; it proves its lease before it is granted anything.
+  if (phase_ != Phase::kHolding) return;
+  lose(Code::kSessionLost);
+  // The session may turn out to have survived, and then its node blocks everyone (H09).
+  owe_own();
+  finish();
+}
+
+void Contender::on(const event::SessionOver& over) {
+  if (phase_ == Phase::kHolding) {
+    lose(over.code);
+  } else {
+    fail(over.code);
+  }
+  // Everything went with the session: nothing is owed, no watch is left (H22).
+  phase_ = Phase::kDone;
+  out_.push_back(action::Done{});
+}
+
+void Contender::own_is_gone() {
+  const std::string name = own_->name;
+  own_.reset();
+  own_arm_ = Arm::kNo;
+  withdraw(asks_.own_watch);
+  if (phase_ == Phase::kHolding) {
+    lose(Code::kLost);
+  } else {
+    fail(Code::kLost, "our queue entry " + name + " was deleted by another hand");
+  }
+  leave();
+}
+
+void Contender::fail(Code code, std::string why) {
+  if (outcome_ != Outcome::kOpen) return;
+  outcome_ = Outcome::kEnded;
+  out_.push_back(action::Fail{code, std::move(why)});
+}
+
+void Contender::lose(Code code) {
+  outcome_ = Outcome::kEnded;
+  out_.push_back(action::Lose{code});
+}
+
+/// The caller has its answer. What is known goes now; what may exist is found out first.
+void Contender::leave() {
+  leaving_ = true;
+  owe_own();
+  drop_watch();
+  drop_directory_watch();
+  if (asks_.create != 0) {
+    out_.push_back(action::Withdraw{asks_.create});
+    withdraw(asks_.list);
+    return;
+  }
+  const bool searching = phase_ == Phase::kSearching || phase_ == Phase::kLooking ||
+                         (phase_ == Phase::kPausing && after_pause_ == AfterPause::kSearch);
+  if (!searching) finish();
+}
+
+void Contender::owe(const std::string& name) {
+  if (owed_.insert(name).second) out_.push_back(action::Owe{name});
+}
+
+void Contender::owe_own() {
+  if (!own_) return;
+  owe(own_->name);
+  drop_own_watch();
+  own_.reset();
+}
+
+void Contender::drop_own_watch() {
+  withdraw(asks_.own_watch);
+  if (own_arm_ == Arm::kAsked || own_arm_ == Arm::kArmed) {
+    out_.push_back(action::Unwatch{own_->name});
+  }
+  own_arm_ = Arm::kNo;
+}
+
+void Contender::drop_watch() {
+  withdraw(asks_.watch);
+  if (watched_arm_ != Arm::kNo) out_.push_back(action::Unwatch{watched_});
+  watched_arm_ = Arm::kNo;
+  watched_.clear();
+}
+
+void Contender::drop_directory_watch() {
+  if (std::exchange(directory_watched_, false)) out_.push_back(action::UnwatchDirectory{});
+}
+
+void Contender::withdraw(Ask& slot) {
+  if (slot != 0) out_.push_back(action::Withdraw{slot});
+  slot = 0;
+}
+
+void Contender::finish() {
+  drop_watch();
+  drop_directory_watch();
+  for (Ask* slot : {&asks_.list, &asks_.sync, &asks_.make, &asks_.remove, &asks_.own_watch,
+                    &asks_.prove, &asks_.pause}) {
+    withdraw(*slot);
+  }
+  drop_candidates();
+  phase_ = Phase::kDone;
+  out_.push_back(action::Done{});
+}
+
+}  // namespace latchkey::queue

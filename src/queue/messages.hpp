@@ -1,0 +1,203 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "latchkey/error.hpp"
+
+/// What goes into a Contender and what comes out of it.
+
+namespace latchkey::queue {
+
+/// Numbers the requests of one contender, so that an answer to a question that no longer matters is
+/// recognised and dropped.
+using Ask = std::uint32_t;
+
+/// How a request ended, as far as a contender has to know.
+struct Answer {
+  enum class Kind {
+    kOk,
+    kNo,         ///< The server's definite refusal, `code` says which.
+    kAmbiguous,  ///< Perhaps carried out; the session still exists.
+  };
+  Kind kind = Kind::kOk;
+  Code code = Code::kServerError;  ///< Meaningless with kOk.
+};
+
+/// What the contender wants done. Everything one step() returns goes out in one flush, in order.
+namespace action {
+
+/// create2, ephemeral and sequential, of directory + "/" + prefix. Answered by event::Created.
+struct Create {
+  Ask ask;
+  std::string prefix;
+};
+/// getChildren of the directory. Answered by event::Listed.
+struct List {
+  Ask ask;
+};
+/// As List, with a one-shot watch on the directory (event::DirectoryChanged).
+struct ListAndWatch {
+  Ask ask;
+};
+/// sync of the directory. Answered by event::Synced.
+struct Sync {
+  Ask ask;
+};
+/// Creates one missing directory level. Answered by event::Made.
+struct MakeDirectory {
+  Ask ask;
+  std::string path;
+};
+/// Deletes the (empty) lock directory itself, to start its counter anew. Answered by
+/// event::Removed.
+struct RemoveDirectory {
+  Ask ask;
+};
+/// Stat of a child. Answered by event::Looked.
+struct Look {
+  Ask ask;
+  std::string name;
+};
+/// getData of a child with a one-shot watch: get, not exists, which would leave a watch behind on a
+/// node that is already gone (H28). Answered by event::Watched, then perhaps event::Gone/Touched.
+struct Watch {
+  Ask ask;
+  std::string name;
+};
+/// The watch on `name` is no longer wanted, whether it is in place or still being asked for; the
+/// server's goes too when we were the last (H29).
+struct Unwatch {
+  std::string name;
+};
+/// The same for the watch of a ListAndWatch.
+struct UnwatchDirectory {};
+/// Take back an unsent request, a Prove or a Pause. If it has left already its answer still comes.
+/// A Create that was taken back in time is answered as well, with kNo and kCancelled: the contender
+/// has to learn that nothing is on its way. For everything else silence is fine.
+struct Withdraw {
+  Ask ask;
+};
+/// Answered by event::Proved once the session's lease is proven fresh (P5, H12).
+struct Prove {
+  Ask ask;
+};
+/// Answered by event::Resumed after a back-off that grows with `round`.
+struct Pause {
+  Ask ask;
+  int round;
+};
+/// A node of ours that has to go: becomes a debt of the session (H21).
+struct Owe {
+  std::string name;
+};
+/// To the caller: held. `name` is our node, `czxid` its creating transaction.
+struct Grant {
+  std::string name;
+  std::int64_t czxid;
+};
+/// To the caller: the attempt has ended without a hold. `why` is empty or a human sentence.
+struct Fail {
+  Code code;
+  std::string why;
+};
+/// To the holder: the hold is over, not by its own wish. `code` is kSessionLost, kLost, ...
+struct Lose {
+  Code code;
+};
+/// Nothing more will come from this contender; it may be destroyed.
+struct Done {};
+
+}  // namespace action
+
+using Action = std::variant<action::Create, action::List, action::ListAndWatch, action::Sync,
+                            action::MakeDirectory, action::RemoveDirectory, action::Look,
+                            action::Watch, action::Unwatch, action::UnwatchDirectory,
+                            action::Withdraw, action::Prove, action::Pause, action::Owe,
+                            action::Grant, action::Fail, action::Lose, action::Done>;
+
+/// What a contender is told.
+namespace event {
+
+struct Start {};
+struct Created {
+  Ask ask;
+  Answer answer;
+  std::string name;
+  std::int64_t czxid = 0;
+};
+/// `children` without the nodes of our own session whose holds have ended: they are as good as gone
+/// while their deletes are on the way (architecture, "same session"). What has ended is asked when
+/// the answer is delivered, not when it arrives, or a hold that ends in between is neither left out
+/// here nor told as Gone.
+struct Listed {
+  Ask ask;
+  Answer answer;
+  std::vector<std::string> children;
+};
+struct Synced {
+  Ask ask;
+  Answer answer;
+};
+struct Made {
+  Ask ask;
+  Answer answer;
+};
+struct Removed {
+  Ask ask;
+  Answer answer;
+};
+/// `owned`: the node's ephemeralOwner is our present session (H04).
+struct Looked {
+  Ask ask;
+  Answer answer;
+  bool owned = false;
+  std::int64_t czxid = 0;
+};
+struct Watched {
+  Ask ask;
+  Answer answer;
+};
+/// A watched node was deleted, or a node of our own session has ended its hold or attempt (told to
+/// every contender of the session in this directory). A fact about the name, whoever asked: names
+/// do not return.
+struct Gone {
+  std::string name;
+};
+/// Any other event on a watched node; its watch is used up (H34).
+struct Touched {
+  std::string name;
+};
+struct DirectoryChanged {};
+struct Proved {
+  Ask ask;
+  Answer answer;
+};
+struct Resumed {
+  Ask ask;
+};
+/// A heartbeat went out while we hold: time to watch our own node, if not yet done.
+struct Heartbeat {};
+/// The lease's deadline passed by the local clock (H09).
+struct LeaseOver {};
+struct SessionOver {
+  Code code;
+};
+/// Deadline (kTimedOut) or stop request (kCancelled). Too late after a grant: then it is ignored.
+struct Cancel {
+  Code code;
+};
+/// The holder lets go.
+struct Release {};
+
+}  // namespace event
+
+using Event =
+    std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
+                 event::Removed, event::Looked, event::Watched, event::Gone, event::Touched,
+                 event::DirectoryChanged, event::Proved, event::Resumed, event::Heartbeat,
+                 event::LeaseOver, event::SessionOver, event::Cancel, event::Release>;
+
+}  // namespace latchkey::queue

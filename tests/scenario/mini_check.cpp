@@ -1,0 +1,293 @@
+// What has to hold in the little world, and how two of its states are told apart.
+#include <algorithm>
+#include <functional>
+#include <string_view>
+
+#include "scenario/mini_world.hpp"
+
+namespace latchkey::mini {
+
+/// Folds values into one number. Lists are folded with their length, so that "a, bc" is not "ab,
+/// c".
+class Fold {
+ public:
+  void number(std::uint64_t value) {
+    value ^= value >> 31;
+    value *= 0x7fb5d329728ea185ULL;
+    value ^= value >> 27;
+    sum_ = (sum_ ^ value) * 0x9e3779b97f4a7c15ULL;
+    sum_ ^= sum_ >> 29;
+  }
+  void text(std::string_view text) { number(std::hash<std::string_view>{}(text)); }
+  template <class Names>
+  void texts(const Names& names) {
+    number(names.size());
+    for (const std::string& name : names) text(name);
+  }
+  template <class Enum>
+  void kind(Enum value) {
+    number(static_cast<std::uint64_t>(static_cast<int>(value)));
+  }
+  void flags(std::initializer_list<bool> flags) {
+    std::uint64_t bits = 1;
+    for (const bool flag : flags) bits = bits * 2 + (flag ? 1 : 0);
+    number(bits);
+  }
+  [[nodiscard]] std::size_t sum() const { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 0;
+};
+
+}  // namespace latchkey::mini
+
+namespace latchkey::queue {
+
+/// Looks into a contender.
+struct ContenderProbe {
+  static void fold(const Contender& self, mini::Fold& fold);
+  static int role(const Contender& self, Ask ask);
+
+  static bool waits(const Contender& self) { return self.phase_ == Contender::Phase::kWaiting; }
+  static std::string own(const Contender& self) { return self.own_ ? self.own_->name : ""; }
+  static const std::string& watched(const Contender& self) { return self.watched_; }
+};
+
+int ContenderProbe::role(const Contender& self, Ask ask) {
+  const Contender::Asks& asks = self.asks_;
+  int role = 1;
+  for (const Ask slot : {asks.create, asks.list, asks.sync, asks.make, asks.remove, asks.watch,
+                         asks.own_watch, asks.prove, asks.pause}) {
+    if (slot != 0 && slot == ask) return role;
+    ++role;
+  }
+  for (const Contender::Candidate& candidate : self.candidates_) {
+    if (candidate.ask != 0 && candidate.ask == ask) return role;
+    ++role;
+  }
+  return 0;  // An answer that will be dropped.
+}
+
+void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
+  const auto answer = [&](const std::optional<Answer>& one) {
+    fold.number(one ? static_cast<std::uint64_t>(one->kind) * 1000 +
+                          static_cast<std::uint64_t>(one->code) + 1
+                    : 0);
+  };
+  fold.kind(self.phase_);
+  if (self.phase_ == Contender::Phase::kPausing) fold.kind(self.after_pause_);
+  fold.kind(self.outcome_);
+  fold.kind(self.round_);
+  const Contender::Asks& asks = self.asks_;
+  fold.flags({self.leaving_, asks.create != 0, asks.list != 0, asks.sync != 0, asks.make != 0,
+              asks.remove != 0, asks.watch != 0, asks.own_watch != 0, asks.prove != 0,
+              asks.pause != 0, self.may_downgrade_, self.directory_watched_,
+              self.parents_.has_value(), self.own_.has_value(), self.drained_once_});
+  fold.text(self.guid_);
+  fold.text(own(self));
+  fold.number(static_cast<std::uint64_t>(self.czxid_));
+  fold.texts(self.owed_);
+  fold.texts(self.strangers_);
+  fold.number(self.candidates_.size());
+  for (const Contender::Candidate& one : self.candidates_) {
+    fold.text(one.place.name);
+    fold.kind(one.is);
+    fold.number(static_cast<std::uint64_t>(one.czxid));
+    fold.flags({one.ask != 0});
+  }
+  answer(self.create_answer_);
+  answer(self.list_answer_);
+  answer(self.sync_answer_);
+  fold.texts(self.children_);
+  fold.texts(self.ahead_);
+  fold.text(self.watched_);
+  fold.kind(self.watched_arm_);
+  fold.kind(self.own_arm_);
+  if (self.parents_) fold.text(self.parents_->path());
+}
+
+}  // namespace latchkey::queue
+
+namespace latchkey::mini {
+
+using queue::ContenderProbe;
+
+namespace {
+
+void fold_tree(const Tree& tree, Fold& fold) {
+  fold.texts(tree.levels);
+  fold.number(tree.entries.size());
+  for (const auto& [name, entry] : tree.entries) {
+    fold.text(name);
+    fold.kind(entry.session);
+    fold.number(static_cast<std::uint64_t>(entry.czxid));
+  }
+}
+
+void fold_message(const Message& message, Fold& fold) {
+  fold.kind(message.kind);
+  fold.kind(message.answer.kind);
+  fold.kind(message.answer.code);
+  fold.text(message.name);
+  fold.number(static_cast<std::uint64_t>(message.czxid));
+  fold.flags({message.owned});
+  fold.texts(message.children);
+  fold.number(message.position);
+}
+
+}  // namespace
+
+Waiting waiting_of(const queue::Contender& contender) {
+  return {ContenderProbe::waits(contender), ContenderProbe::watched(contender)};
+}
+
+void World::say(const std::string& line) {
+  if (transcribes_) said_.push_back(line);
+}
+
+std::string World::own_node(int slot) const {
+  return ContenderProbe::own(slots_[static_cast<std::size_t>(slot)].machine);
+}
+
+bool World::is_idle(int client) const {
+  const Client& self = clients_[static_cast<std::size_t>(client)];
+  if (self.crashed) return !self.session_open;
+  if (self.session_known_over) return true;
+  return self.connected && self.sent.empty() && self.inbox.empty() && self.unsent.empty() &&
+         self.timers.empty() && self.position == log_.size();
+}
+
+/// A grant must be true by the leader's order, not only in the eyes of the one who is told (14.3).
+void World::granted(int slot, const queue::action::Grant& grant) {
+  Slot& self = slot_at(slot);
+  say(self.name + " is granted " + grant.name + ", token " + std::to_string(grant.czxid));
+  if (self.granted || self.failed) violate(self.name + " is answered twice");
+  self.granted = true;
+  self.holding = true;
+  grants_.push_back(slot);
+  const queue::Place place = queue::parse_place(grant.name).value_or(queue::Place{});
+  self.shares = place.share == queue::Share::kShared;
+  if (!self.shares && !self.robbed) {
+    if (grant.czxid <= newest_token_) violate("the token of " + self.name + " does not grow");
+    newest_token_ = std::max(newest_token_, grant.czxid);
+  }
+
+  const auto own = leader_.entries.find(grant.name);
+  if (own == leader_.entries.end()) {
+    // Another hand may delete what we stand on; then we may not have seen it yet.
+    if (!self.robbed || self.saw_own_missing) violate(self.name + " holds without a node");
+    return;
+  }
+  if (own->second.session != self.client || own->second.czxid != grant.czxid) {
+    violate(self.name + " holds with a stranger's node");
+  }
+  const std::vector<std::string>& debts = at(self.client).debts;
+  for (const auto& [name, entry] : leader_.entries) {
+    const auto other = queue::parse_place(name);
+    if (!other || entry.number >= own->second.number) continue;
+    if (self.shares && other->share == queue::Share::kShared) continue;
+    if (std::find(debts.begin(), debts.end(), name) != debts.end()) continue;
+    violate(self.name + " holds although " + name + " is ahead");
+  }
+}
+
+void World::check() {
+  int holders = 0;
+  int readers = 0;
+  for (const Slot& slot : slots_) {
+    if (!slot.holding || slot.robbed) continue;
+    ++(slot.shares ? readers : holders);
+  }
+  if (holders > 1 || (holders == 1 && readers > 0)) violate("two hold at a time");
+
+  // No sleeping first: whoever waits has something on its way to it, or a watch that will fire.
+  for (const Slot& slot : slots_) {
+    const Waiting waiting = waiting_of(slot.machine);
+    const Client& client = clients_[static_cast<std::size_t>(slot.client)];
+    if (!waiting.waits || client.crashed || !is_idle(slot.client)) continue;
+    if (!leader_.entries.contains(waiting.watched) ||
+        !client.server_watches.contains(waiting.watched)) {
+      violate(slot.name + " waits for " + waiting.watched + ", which will not wake it");
+    }
+  }
+}
+
+void World::check_at_rest() {
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    const Client& client = clients_[i];
+    if (!client.crashed && !client.debts.empty()) violate("a debt is never paid");
+    for (const std::string& watch : client.server_watches) {
+      if (!anyone_wants(static_cast<int>(i), watch)) violate("a watch is left on " + watch);
+    }
+  }
+  for (const auto& [name, entry] : leader_.entries) {
+    if (entry.slot < 0) continue;
+    const Slot& slot = slot_at(entry.slot);
+    if (slot.done || at(slot.client).crashed) violate(name + " is an orphan");
+  }
+  std::string first;
+  std::int32_t lowest = 0;
+  for (const auto& [name, entry] : leader_.entries) {
+    if (!queue::parse_place(name)) continue;
+    if (first.empty() || entry.number < lowest) {
+      first = name;
+      lowest = entry.number;
+    }
+  }
+  for (const Slot& slot : slots_) {
+    if (slot.done || !slot.started || at(slot.client).crashed || slot.holding) continue;
+    if (slot.robbed) {
+      violate(slot.name + " sleeps without a node");
+    } else if (first.empty() || leader_.entries.at(first).slot == &slot - slots_.data()) {
+      violate(slot.name + " sleeps although it is first");
+    }
+  }
+}
+
+std::size_t World::key() const {
+  Fold fold;
+  const auto requests = [&](const auto& all, auto request_of) {
+    fold.number(all.size());
+    for (const auto& item : all) {
+      const Request& one = request_of(item);
+      fold.kind(one.kind);
+      fold.kind(one.slot);
+      if (one.slot >= 0) {
+        const auto& machine = slots_[static_cast<std::size_t>(one.slot)].machine;
+        fold.kind(ContenderProbe::role(machine, one.ask));
+      }
+      fold.text(one.name);
+    }
+  };
+  const auto itself = [](const Request& one) -> const Request& { return one; };
+  fold_tree(leader_, fold);
+  fold.number(static_cast<std::uint64_t>(leader_.counter));
+  fold.number(log_.size());
+  fold.number(static_cast<std::uint64_t>(newest_token_));
+  for (const Client& client : clients_) {
+    fold.flags({client.crashed, client.session_open, client.session_known_over, client.connected,
+                client.lease_fresh});
+    fold_tree(client.view, fold);
+    fold.number(client.position);
+    fold.number(client.last_seen);
+    fold.texts(client.server_watches);
+    fold.texts(client.watches);
+    fold.texts(client.debts);
+    requests(client.unsent, itself);
+    requests(client.sent, itself);
+    requests(client.ghosts, itself);
+    requests(client.inbox, [](const Message& one) -> const Request& { return one.request; });
+    for (const Message& message : client.inbox) fold_message(message, fold);
+    fold.number(client.timers.size());
+    for (const auto& [slot, ask] : client.timers) fold.kind(slot);
+  }
+  for (const Slot& slot : slots_) {
+    ContenderProbe::fold(slot.machine, fold);
+    fold.texts(slot.wanted_watches);
+    fold.flags({slot.started, slot.cancelled, slot.granted, slot.failed, slot.holding, slot.done,
+                slot.saw_own_missing, slot.robbed});
+  }
+  return fold.sum();
+}
+
+}  // namespace latchkey::mini
