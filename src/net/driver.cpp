@@ -1,0 +1,367 @@
+#include "net/driver.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <asio/local/stream_protocol.hpp>
+
+#include "base/random.hpp"
+#include "net/callback_pool.hpp"
+#include "net/threads.hpp"
+
+namespace latchkey::net {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<session::Endpoint>& endpoints) {
+  std::vector<std::string> names;
+  for (const session::Endpoint& endpoint : endpoints) names.push_back(to_string(endpoint));
+  return names;
+}
+
+session::MachineOptions machine_options(const session::ConnectString& connect,
+                                        const SessionOptions& options) {
+  return {.timeout = options.timeout,
+          .credentials = options.credentials,
+          .endpoints = connect.endpoints.size(),
+          .endpoint_names = names_of(connect.endpoints),
+          .retry = options.retry,
+          .give_up_after = options.give_up_after,
+          .max_requests = options.max_requests,
+          .max_queued_bytes = options.max_queued_bytes,
+          .max_request_bytes = options.max_request_bytes,
+          .max_reply_bytes = options.max_reply_bytes,
+          .chroot = connect.chroot};
+}
+
+Executor default_executor() {
+  return [](std::function<void()> task) { CallbackPool::shared().post(std::move(task)); };
+}
+
+std::string system_reason(int error) { return std::generic_category().message(error); }
+
+}  // namespace
+
+std::shared_ptr<session::Host> Driver::start(asio::io_context& context,
+                                             session::ConnectString connect, SessionOptions options,
+                                             std::shared_ptr<const TlsContext> tls) {
+  auto driver =
+      std::make_shared<Driver>(context, std::move(connect), std::move(options), std::move(tls));
+  driver->enter([&](session::Machine& machine, Instant now) LATCHKEY_REQUIRES(driver->mutex_) {
+    driver->wait_for_timer();
+    machine.start(now);
+  });
+  session::Host* host = driver.get();
+  return {host, [driver = std::move(driver)](session::Host*) mutable {
+            if (driver->is_forked()) {
+              // Nothing of the parent's may be touched, not even destroyed: its epoll set is
+              // shared.
+              static_cast<void>(new std::shared_ptr<Driver>(std::move(driver)));
+            } else {
+              // Taken out: whoever still has a weak pointer to the host keeps this function.
+              const std::shared_ptr<Driver> last = std::move(driver);
+              last->let_go();
+            }
+          }};
+}
+
+Driver::Driver(asio::io_context& context, session::ConnectString connect, SessionOptions options,
+               std::shared_ptr<const TlsContext> tls)
+    : owner_(process_id()),
+      context_(context),
+      endpoints_(connect.endpoints),
+      options_(std::move(options)),
+      tls_context_(std::move(tls)),
+      view_(std::make_shared<session::View>()),
+      executor_(options_.executor ? options_.executor : default_executor()),
+      callbacks_(std::make_shared<base::SerialQueue>(executor_)),
+      machine_(machine_options(connect, options_), base::kernel_random(), view_),
+      timer_(context) {
+  if (options_.on_state) {
+    hooks_.on_state = [this](SessionState state) LATCHKEY_REQUIRES(mutex_) {
+      post_in_order([hook = options_.on_state, state] { hook(state); });
+    };
+  }
+  if (options_.log) {
+    hooks_.log = [this](LogLevel level, std::string text) LATCHKEY_REQUIRES(mutex_) {
+      post_in_order([hook = options_.log, level, text = std::move(text)] { hook(level, text); });
+    };
+  }
+}
+
+Driver::~Driver() {
+  // The look-up may hang for longer than the context lives.
+  for (const auto& [endpoint, look_up] : look_ups_) look_up->cancel();
+}
+
+bool Driver::is_forked() const noexcept { return process_id() != owner_; }
+
+bool Driver::is_own_thread() const noexcept {
+  return context_.get_executor().running_in_this_thread();
+}
+
+void Driver::let_go() {
+  // Long enough to get through a reconnect, so that the locks do not stay taken for a time-out
+  // (H25).
+  constexpr std::chrono::seconds kPatience(2);
+  enter([&](session::Machine& machine, Instant now) { machine.close(now + kPatience, {}, now); });
+}
+
+// Around the machine.
+
+void Driver::enter(base::FunctionRef<void(session::Machine&, Instant)> task) {
+  bool start_callbacks = false;
+  std::vector<std::function<void()>> posted;
+  // Destroyed last and without the lock: a closure of the user's may own the last handle.
+  std::vector<session::Machine::Spent> spent;
+  {
+    const base::LocalLock lock(mutex_);
+    const Instant now = BootClock::now();
+    machine_.advance(now);
+    task(machine_, now);
+    carry_out(now);
+    start_callbacks = std::exchange(start_callbacks_, false);
+    posted.swap(posted_);
+    spent = machine_.take_spent();
+  }
+  if (start_callbacks) callbacks_->start();
+  for (std::function<void()>& posted_task : posted) executor_(std::move(posted_task));
+}
+
+void Driver::enter_connection(std::uint64_t connection, base::FunctionRef<void(Instant)> task) {
+  enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
+    if (connection == connection_) task(now);
+  });
+}
+
+void Driver::carry_out(Instant now) {
+  while (machine_.has_news()) {
+    machine_.deliver(hooks_);
+    if (machine_.take_hang_up()) hang_up();
+    if (const auto endpoint = machine_.take_dial()) dial(*endpoint);
+    if (std::string output = machine_.take_output(); !output.empty()) write(std::move(output), now);
+  }
+  if (!timer_open_) return;
+  if (machine_.is_over()) {
+    timer_open_ = false;
+    timer_.cancel();
+    for (const auto& [endpoint, look_up] : look_ups_) look_up->cancel();
+  } else {
+    timer_.arm(machine_.next_wake());
+  }
+}
+
+void Driver::post_in_order(std::function<void()> task) {
+  if (callbacks_->push(std::move(task))) start_callbacks_ = true;
+}
+
+void Driver::post(std::function<void()> task) { posted_.push_back(std::move(task)); }
+
+void Driver::wait_for_timer() {
+  timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+    if (error) return;
+    self->enter([&](session::Machine& machine, Instant now) LATCHKEY_REQUIRES(self->mutex_) {
+      if (!self->timer_open_) return;
+      self->timer_.clear();
+      machine.tick(now);
+      self->wait_for_timer();
+    });
+  });
+}
+
+// The connection.
+
+void Driver::dial(std::size_t endpoint) {
+  ++connection_;
+  endpoint_ = &endpoints_[endpoint];
+  addresses_.clear();
+  trouble_.clear();
+  if (!endpoint_->socket_path.empty()) {
+    addresses_.emplace_back(asio::local::stream_protocol::endpoint(endpoint_->socket_path));
+    return connect_next(BootClock::now());
+  }
+  resolving_ = true;
+  if (look_ups_.contains(endpoint_)) return;  // An earlier try still asks: its answer will do.
+  // The handler must not keep the Driver alive: a lookup may hang long after the session has ended.
+  look_ups_[endpoint_] =
+      resolve(context_, endpoint_->host, endpoint_->port,
+              [weak = weak_from_this(), endpoint = endpoint_](const Resolved& resolved) {
+                const auto self = weak.lock();
+                if (!self) return;
+                self->enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(self->mutex_) {
+                  self->look_ups_.erase(endpoint);
+                  if (!self->resolving_ || self->endpoint_ != endpoint) return;
+                  self->resolving_ = false;
+                  self->addresses_.assign(resolved.endpoints.rbegin(), resolved.endpoints.rend());
+                  self->trouble_ = resolved.trouble;
+                  self->connect_next(now);
+                });
+              });
+}
+
+// Connecting and reading are done by hand, and asio only waits: it compares error codes on the way,
+// and while exit() runs their categories may be gone already (H52).
+
+void Driver::connect_next(Instant now) {
+  while (!addresses_.empty()) {
+    const Address address = addresses_.back();
+    addresses_.pop_back();
+    if (!open_socket(address.protocol())) continue;
+    if (::connect(socket_->native_handle(), address.data(),
+                  static_cast<socklen_t>(address.size())) == 0) {
+      return connected(now);
+    }
+    if (errno == EINPROGRESS) return wait_for_connect();
+    trouble_ = system_reason(errno);
+    socket_.reset();
+  }
+  down(trouble_, Code::kUnreachable, now);
+}
+
+void Driver::wait_for_connect() {
+  socket_->async_wait(Socket::wait_write, [self = shared_from_this(), connection = connection_](
+                                              const asio::error_code& error) {
+    if (error) return;
+    self->enter_connection(connection, [&](Instant now) LATCHKEY_REQUIRES(self->mutex_) {
+      int trouble = 0;
+      socklen_t size = sizeof trouble;
+      ::getsockopt(self->socket_->native_handle(), SOL_SOCKET, SO_ERROR, &trouble, &size);
+      if (trouble == 0) return self->connected(now);
+      self->trouble_ = system_reason(trouble);
+      self->socket_.reset();
+      self->connect_next(now);
+    });
+  });
+}
+
+bool Driver::open_socket(const asio::generic::stream_protocol& protocol) {
+  // Close-on-exec from birth (H54), which asio's own open() does not do.
+  const int fd = ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                          protocol.protocol());
+  if (fd < 0) {
+    trouble_ = "no socket: " + system_reason(errno);
+    return false;
+  }
+  const int yes = 1;
+  if (protocol.family() != AF_UNIX) {
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  }
+  asio::error_code error;
+  socket_.emplace(context_);
+  socket_->assign(protocol, fd, error);
+  if (!error) return true;
+  ::close(fd);
+  socket_.reset();
+  trouble_ = "no socket: " + system_reason(error.value());
+  return false;
+}
+
+void Driver::connected(Instant now) {
+  addresses_.clear();
+  wait_for_bytes();
+  if (!tls_context_) {
+    up_ = true;
+    return machine_.transport_up(now);
+  }
+  tls_.emplace(*tls_context_, endpoint_->host);
+  if (!tls_->trouble().empty()) return down(tls_->trouble(), Code::kTls, now);
+  unsent_ += tls_->take_output();
+  flush(now);
+}
+
+void Driver::hang_up() {
+  ++connection_;
+  resolving_ = false;
+  addresses_.clear();
+  socket_.reset();
+  tls_.reset();
+  unsent_.clear();
+  up_ = false;
+  waiting_to_write_ = false;
+}
+
+void Driver::down(const std::string& why, Code kind, Instant now) {
+  machine_.transport_down(why, kind, now);
+}
+
+void Driver::wait_for_bytes() {
+  socket_->async_wait(Socket::wait_read, [self = shared_from_this(),
+                                          connection = connection_](const asio::error_code& error) {
+    if (error) return;
+    self->enter_connection(connection,
+                           [&](Instant now) LATCHKEY_REQUIRES(self->mutex_) { self->read(now); });
+  });
+}
+
+void Driver::read(Instant now) {
+  const ssize_t got =
+      ::recv(socket_->native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  if (got > 0) {
+    received({buffer_.data(), static_cast<std::size_t>(got)}, now);
+  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    const Code kind = tls_ && !up_ ? Code::kTls : Code::kUnreachable;
+    return down(got == 0 ? "the server closed the connection" : system_reason(errno), kind, now);
+  }
+  wait_for_bytes();
+}
+
+void Driver::received(std::string_view bytes, Instant now) {
+  if (!tls_) return machine_.received(bytes, now);
+  std::string plain;
+  const bool fine = tls_->receive(bytes, plain);
+  unsent_ += tls_->take_output();
+  flush(now);
+  if (!fine) return down(tls_->trouble(), Code::kTls, now);
+  if (tls_->is_ready() && !up_) {
+    up_ = true;
+    machine_.transport_up(now);
+  }
+  if (!plain.empty()) machine_.received(plain, now);
+  if (tls_->is_closed()) down("the server closed the connection", Code::kUnreachable, now);
+}
+
+void Driver::write(std::string bytes, Instant now) {
+  if (!socket_ || !up_) return;
+  if (tls_) {
+    if (!tls_->send(bytes)) return down(tls_->trouble(), Code::kTls, now);
+    unsent_ += tls_->take_output();
+  } else if (unsent_.empty()) {
+    unsent_ = std::move(bytes);
+  } else {
+    unsent_ += bytes;
+  }
+  flush(now);
+}
+
+void Driver::flush(Instant now) {
+  if (waiting_to_write_) return;
+  std::size_t sent = 0;
+  while (sent < unsent_.size() && !waiting_to_write_) {
+    const ssize_t put = ::send(socket_->native_handle(), unsent_.data() + sent,
+                               unsent_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put >= 0) {
+      sent += static_cast<std::size_t>(put);
+    } else if (errno == EAGAIN) {
+      waiting_to_write_ = true;
+    } else if (errno != EINTR) {
+      return down(system_reason(errno), Code::kUnreachable, now);
+    }
+  }
+  unsent_.erase(0, sent);
+  if (!waiting_to_write_) return;
+  socket_->async_wait(Socket::wait_write, [self = shared_from_this(), connection = connection_](
+                                              const asio::error_code& error) {
+    self->enter_connection(connection, [&](Instant then) LATCHKEY_REQUIRES(self->mutex_) {
+      if (error) return;
+      self->waiting_to_write_ = false;
+      self->flush(then);
+    });
+  });
+}
+
+}  // namespace latchkey::net

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/io_context.hpp>
+
+#include "base/serial_queue.hpp"
+#include "base/thread_annotations.hpp"
+#include "net/boot_timer.hpp"
+#include "net/resolver.hpp"
+#include "net/tls.hpp"
+#include "session/connect_string.hpp"
+#include "session/host.hpp"
+
+namespace latchkey::net {
+
+/// Drives a session's Machine over sockets. A lock lets one thread at a time near the machine: the
+/// caller's own or the I/O thread's. So a caller writes its request to the socket itself, and the
+/// I/O thread is needed only for the answer.
+///
+/// A Driver owns itself while its session lives: asio's handlers share it. Users share the Host
+/// that start() returns; when the last of them lets go the session is closed in the background.
+///
+/// Thread safety: any thread.
+class Driver final : public session::Host, public std::enable_shared_from_this<Driver> {
+ public:
+  static std::shared_ptr<session::Host> start(asio::io_context& context,
+                                              session::ConnectString connect,
+                                              SessionOptions options,
+                                              std::shared_ptr<const TlsContext> tls);
+
+  Driver(asio::io_context& context, session::ConnectString connect, SessionOptions options,
+         std::shared_ptr<const TlsContext> tls);
+
+  ~Driver() override;
+
+  void enter(base::FunctionRef<void(session::Machine&, Instant)> task) override
+      LATCHKEY_EXCLUDES(mutex_);
+  void post_in_order(std::function<void()> task) override LATCHKEY_REQUIRES(mutex_);
+  void post(std::function<void()> task) override LATCHKEY_REQUIRES(mutex_);
+  [[nodiscard]] bool is_forked() const noexcept override;
+  [[nodiscard]] bool is_own_thread() const noexcept override;
+  [[nodiscard]] const session::View& view() const noexcept override { return *view_; }
+  [[nodiscard]] const SessionOptions& options() const noexcept override { return options_; }
+
+ private:
+  using Socket = asio::generic::stream_protocol::socket;
+  using Address = asio::generic::stream_protocol::endpoint;
+
+  /// Nobody wants the session any more.
+  void let_go();
+  /// As enter(), for handlers of a connection: nothing happens if it is no longer the present one.
+  void enter_connection(std::uint64_t connection, base::FunctionRef<void(Instant)> task);
+
+  void carry_out(Instant now) LATCHKEY_REQUIRES(mutex_);
+  void wait_for_timer() LATCHKEY_REQUIRES(mutex_);
+
+  void dial(std::size_t endpoint) LATCHKEY_REQUIRES(mutex_);
+  void connect_next(Instant now) LATCHKEY_REQUIRES(mutex_);
+  void wait_for_connect() LATCHKEY_REQUIRES(mutex_);
+  /// False: there is none to be had, and trouble_ says why.
+  bool open_socket(const asio::generic::stream_protocol& protocol) LATCHKEY_REQUIRES(mutex_);
+  void connected(Instant now) LATCHKEY_REQUIRES(mutex_);
+  void hang_up() LATCHKEY_REQUIRES(mutex_);
+  void wait_for_bytes() LATCHKEY_REQUIRES(mutex_);
+  void read(Instant now) LATCHKEY_REQUIRES(mutex_);
+  void received(std::string_view bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
+  void write(std::string bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
+  void flush(Instant now) LATCHKEY_REQUIRES(mutex_);
+  void down(const std::string& why, Code kind, Instant now) LATCHKEY_REQUIRES(mutex_);
+
+  // Constant after construction.
+  const pid_t owner_;
+  asio::io_context& context_;
+  const std::vector<session::Endpoint> endpoints_;
+  const SessionOptions options_;
+  const std::shared_ptr<const TlsContext> tls_context_;
+  const std::shared_ptr<session::View> view_;
+  const Executor executor_;
+  const std::shared_ptr<base::SerialQueue> callbacks_;
+
+  base::LocalMutex mutex_;
+  session::Machine machine_ LATCHKEY_GUARDED_BY(mutex_);
+  session::Machine::Hooks hooks_ LATCHKEY_GUARDED_BY(mutex_);
+  BootTimer timer_ LATCHKEY_GUARDED_BY(mutex_);
+  bool timer_open_ LATCHKEY_GUARDED_BY(mutex_) = true;
+
+  // The present connection, or the attempt at one.
+  std::uint64_t connection_ LATCHKEY_GUARDED_BY(mutex_) = 0;
+  const session::Endpoint* endpoint_ LATCHKEY_GUARDED_BY(mutex_) = nullptr;
+  bool resolving_ LATCHKEY_GUARDED_BY(mutex_) = false;  ///< It waits for its endpoint's lookup.
+  std::vector<Address> addresses_ LATCHKEY_GUARDED_BY(mutex_);  ///< Still to be tried, last first.
+  std::string trouble_ LATCHKEY_GUARDED_BY(mutex_);
+  std::optional<Socket> socket_ LATCHKEY_GUARDED_BY(mutex_);
+  bool up_ LATCHKEY_GUARDED_BY(mutex_) = false;
+  std::optional<TlsFilter> tls_ LATCHKEY_GUARDED_BY(mutex_);
+  std::string unsent_ LATCHKEY_GUARDED_BY(mutex_);
+  bool waiting_to_write_ LATCHKEY_GUARDED_BY(mutex_) = false;
+  std::array<char, 65'536> buffer_ LATCHKEY_GUARDED_BY(mutex_);
+
+  /// Lookups under way, one for each name at most: a name service that hangs would otherwise get
+  /// another thread with every try.
+  std::map<const session::Endpoint*, std::shared_ptr<LookUp>> look_ups_ LATCHKEY_GUARDED_BY(mutex_);
+
+  // User code to get going once the lock is let go.
+  bool start_callbacks_ LATCHKEY_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> posted_ LATCHKEY_GUARDED_BY(mutex_);
+};
+
+}  // namespace latchkey::net

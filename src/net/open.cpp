@@ -1,0 +1,111 @@
+#include <system_error>
+#include <utility>
+
+#include "latchkey/asio.hpp"
+#include "latchkey/session.hpp"
+#include "net/driver.hpp"
+#include "net/io_thread.hpp"
+
+namespace latchkey::inline v0 {
+namespace {
+
+Error invalid(const std::string& what) { return Error(Code::kInvalidOption, what); }
+
+Result<void> check(const SessionOptions& options) {
+  using std::chrono::milliseconds;
+  if (options.timeout < milliseconds(1) || options.timeout > milliseconds(INT32_MAX)) {
+    return invalid("timeout must be between 1 ms and 24 days");
+  }
+  if (options.retry.base < milliseconds(0) || options.retry.cap < options.retry.base ||
+      !(options.retry.factor >= 1.0) || options.retry.count < 0) {
+    return invalid(
+        "retry: base and count must not be negative, cap not below base, factor at least 1");
+  }
+  constexpr std::chrono::hours kLong(24 * 365);
+  if (options.retry.cap > kLong || !(options.retry.factor <= 1'000.0) ||
+      options.give_up_after < milliseconds(0) || options.give_up_after > kLong) {
+    return invalid("retry.cap and give_up_after must not exceed a year, retry.factor not 1000");
+  }
+  const std::pair<const char*, std::size_t> limits[] = {
+      {"max_requests", options.max_requests},
+      {"max_queued_bytes", options.max_queued_bytes},
+      {"max_request_bytes", options.max_request_bytes},
+      {"max_reply_bytes", options.max_reply_bytes}};
+  for (const auto& [name, limit] : limits) {
+    if (limit == 0 || limit > INT32_MAX / 2) {
+      return invalid(std::string(name) + " must lie between 1 and 2^30 - 1");
+    }
+  }
+  return {};
+}
+
+/// A Unix socket has no host name, and OpenSSL takes an empty one for "check none".
+Result<void> check_names(const session::ConnectString& connect, const TlsOptions& tls) {
+  if (tls.verify == TlsOptions::Verify::kChainOnly) return {};
+  for (const session::Endpoint& endpoint : connect.endpoints) {
+    if (endpoint.socket_path.empty()) continue;
+    return invalid(session::to_string(endpoint) +
+                   " has no host name to check: set TlsOptions::verify to kChainOnly");
+  }
+  return {};
+}
+
+/// The process has run out of descriptors or threads.
+Error exhausted(std::string_view connect, const std::system_error& error) {
+  return Error(Code::kUnreachable, std::string(connect) + ": " + error.what());
+}
+
+Result<Session> start_on(asio::io_context& context, std::string_view connect,
+                         SessionOptions options) {
+  auto parsed = session::parse_connect_string(connect);
+  if (!parsed) return parsed.error();
+  if (auto valid = check(options); !valid) return valid.error();
+  if (!options.chroot.empty()) {
+    if (!parsed->chroot.empty()) {
+      return invalid("chroot is set in the connect string and as an option");
+    }
+    if (auto valid = Path(options.chroot).check(); !valid) return valid.error();
+    if (options.chroot != "/") parsed->chroot = options.chroot;
+  }
+  std::shared_ptr<const net::TlsContext> tls;
+  const TlsOptions& wanted = options.tls;
+  if (wanted.enabled || !wanted.ca_file.empty() || !wanted.cert_file.empty() ||
+      !wanted.key_file.empty()) {
+    if (auto valid = check_names(*parsed, wanted); !valid) return valid.error();
+    auto loaded = net::TlsContext::load(wanted);
+    if (!loaded) return loaded.error();
+    tls = *loaded;
+  }
+  try {
+    return Session(
+        net::Driver::start(context, std::move(*parsed), std::move(options), std::move(tls)));
+  } catch (const std::system_error& error) {
+    return exhausted(connect, error);
+  }
+}
+
+}  // namespace
+
+Result<Session> Session::start(std::string_view connect, SessionOptions options) {
+  try {
+    return start_on(net::IoThread::shared().context(), connect, std::move(options));
+  } catch (const std::system_error& error) {
+    return exhausted(connect, error);
+  }
+}
+
+Result<Session> start(asio::io_context& context, std::string_view connect, SessionOptions options) {
+  return start_on(context, connect, std::move(options));
+}
+
+Result<Session> Session::open(std::string_view connect, SessionOptions options, Deadline deadline) {
+  auto session = start(connect, std::move(options));
+  if (!session) return session;
+  if (auto connected = session->wait_connected(deadline); !connected) {
+    const Error& error = connected.error();
+    return Error(error.code(), std::string(connect) + ": " + error.message());
+  }
+  return session;
+}
+
+}  // namespace latchkey::inline v0
