@@ -1,0 +1,88 @@
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "latchkey/deadline.hpp"
+#include "latchkey/export.hpp"
+#include "latchkey/result.hpp"
+#include "latchkey/token.hpp"
+
+namespace latchkey::recipes {
+class Hold;
+}
+
+namespace latchkey::inline v0 {
+
+/// What the local clock says about a hold.
+enum class LeaseState {
+  kHeld,
+  kSuspect,  ///< Still ours, but the server has not been heard from for a while.
+  kLost,     ///< Final. Somebody else may hold the lock.
+  kReleased,
+};
+
+[[nodiscard]] LATCHKEY_EXPORT std::string_view name(LeaseState state) noexcept;
+LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, LeaseState state);
+
+/// What release() could do at once.
+enum class Released {
+  kNow,       ///< The server has been sent the release.
+  kDeferred,  ///< No connection: the release goes out with the next one, or with the session's end.
+  kAlreadyOver,  ///< There was nothing to release: lost before, or released before.
+};
+
+/// A lock that is held. Let go by release() or by destruction.
+///
+///     auto lease = mutex.lock(deadline_in(5s));
+///     if (!lease) return lease.error();
+///     std::stop_callback on_loss(lease->lost(), [&] { work.abort(); });
+///     store.write(lease->token(), row);  // the store refuses older tokens
+///
+/// Holding a Lease is not proof that no one else holds the lock: a process can be paused and
+/// outlive its session without noticing. Work that must never run twice has to check the token
+/// where the effect happens. See docs/guarantees.md.
+///
+/// Move-only; the one value is the hold, whatever thread it is on. Destroying it never waits and
+/// never throws. Thread safety: any thread for the const members; one thread at a time for the
+/// rest.
+class LATCHKEY_EXPORT Lease {
+ public:
+  explicit Lease(std::shared_ptr<recipes::Hold> hold) noexcept;
+  Lease(Lease&&) noexcept;
+  Lease& operator=(Lease&&) noexcept;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease();
+
+  [[nodiscard]] Token token() const noexcept;
+  /// Path of our node in the lock's directory.
+  [[nodiscard]] const std::string& node() const noexcept;
+
+  /// Reads the clock at every call and remembers nothing (H13).
+  [[nodiscard]] LeaseState state() const noexcept;
+
+  /// Stop is requested when the lock is lost: at the latest when the lease runs out by the local
+  /// clock, before the server can give the lock to anybody else. Not requested by release().
+  /// Callbacks run on a thread of the session's executor, and the signal is no earlier than that
+  /// executor: with one of your own that is blocked, look at state(), which asks nobody. After a
+  /// loss by the clock the lock passes on when the callbacks have returned, or after a session
+  /// time-out.
+  [[nodiscard]] std::stop_token lost() const noexcept;
+
+  /// Ends the hold now; does not wait for the server. Calling it again does nothing.
+  Released release() noexcept;
+
+  /// Ends the hold now and waits until the server has removed our node.
+  /// Errors: kTimedOut (it is still being removed in the background), kLost (it was lost before),
+  /// what ended the session, kForked, kWouldDeadlock.
+  Result<void> release(Deadline deadline);
+
+ private:
+  std::shared_ptr<recipes::Hold> hold_;
+};
+
+}  // namespace latchkey::inline v0
