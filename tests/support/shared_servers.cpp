@@ -1,0 +1,68 @@
+#include "support/shared_servers.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+namespace latchkey::test_support {
+
+namespace {
+
+/// GoogleTest owns it; TearDown runs after the last test.
+class SharedServers : public testing::Environment {
+ public:
+  void TearDown() override {
+    server.reset();
+    ensemble.reset();
+  }
+
+  std::unique_ptr<ApacheServer> server;
+  std::unique_ptr<Ensemble> ensemble;
+};
+
+// Registered before main, because GoogleTest takes no environment once the tests run. This file is
+// linked in only where its functions are called, so other test programs are not affected.
+SharedServers* const kShared = [] {
+  auto* servers = new SharedServers;
+  testing::AddGlobalTestEnvironment(servers);
+  return servers;
+}();
+
+}  // namespace
+
+ApacheServer& shared_server() {
+  if (!kShared->server) kShared->server = std::make_unique<ApacheServer>();
+  kShared->server->resume();
+  kShared->server->start();
+  return *kShared->server;
+}
+
+Ensemble& shared_ensemble() {
+  if (!kShared->ensemble) {
+    EnsembleOptions options;
+    options.links = QuorumLinks::kCuttable;
+    kShared->ensemble = std::make_unique<Ensemble>(options);
+  }
+  Ensemble& ensemble = *kShared->ensemble;
+  for (std::size_t i = 0; i < ensemble.size(); ++i) {
+    ensemble.member(i).resume();
+    ensemble.heal(i);
+  }
+  ensemble.start();
+  return ensemble;
+}
+
+std::string fresh_path() {
+  static std::atomic<int> last = 0;
+  std::string name = "/";
+  if (const auto* test = testing::UnitTest::GetInstance()->current_test_info()) {
+    name.append(test->test_suite_name()).append(".").append(test->name());
+    // Parameterized tests have slashes in their names.
+    std::replace(name.begin() + 1, name.end(), '/', '.');
+  }
+  return name + '-' + std::to_string(++last);
+}
+
+}  // namespace latchkey::test_support
