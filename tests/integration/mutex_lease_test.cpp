@@ -1,0 +1,403 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <latch>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <gmock/gmock.h>
+
+#include "integration/mutex_fixture.hpp"
+#include "latchkey/asio.hpp"
+
+/// What a holder is told about its hold, and when.
+namespace latchkey::test_support {
+namespace {
+
+using wire::Op;
+
+/// When a lease's loss was announced.
+class LossClock {
+ public:
+  explicit LossClock(const Lease& lease)
+      : callback_(lease.lost(), [this] { at_ = BootClock::now().time_since_epoch().count(); }) {}
+
+  [[nodiscard]] bool lost() const { return at_ != 0; }
+  [[nodiscard]] Instant at() const { return Instant(Duration(at_.load())); }
+
+ private:
+  std::atomic<Instant::rep> at_ = 0;
+  std::stop_callback<std::function<void()>> callback_;
+};
+
+TEST_P(LeaseTest, H09_ALossIsAnnouncedBeforeAnotherCanHold) {
+  for (const auto which : {Hold::kToServer, Hold::kToClient, Hold::kBoth}) {
+    Proxied one = open_proxied(quick(1500ms));
+    Lease lease = take(one.session, directory);
+    const LossClock loss(lease);
+    Waiter next(mutex(open()));
+    ASSERT_TRUE(witness.queue_reaches(directory, 2));
+    EXPECT_EQ(lease.state(), LeaseState::kHeld);
+
+    one.proxy->hold(which);
+    ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
+    EXPECT_FALSE(loss.lost());
+    ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
+
+    ASSERT_TRUE(next.holds());
+    ASSERT_TRUE(eventually([&] { return loss.lost(); }));
+    EXPECT_LT(loss.at(), next.answered_at());
+    one.proxy->cut_all();
+    one.proxy->release();
+    // Where the server heard us all the time the session has survived. Lost is final all the same.
+    static_cast<void>(one.session.sync("/", soon()));
+    EXPECT_EQ(lease.state(), LeaseState::kLost);
+    EXPECT_EQ(lease.release(), Released::kAlreadyOver);
+  }
+}
+
+TEST_P(LeaseTest, H10_ADelayedAnswerDoesNotLengthenTheLease) {
+  Proxied one = open_proxied(quick(2s));
+  Lease lease = take(one.session, directory);
+  // Nothing is sent after this one, and its answer comes late: what counts is when it was asked.
+  const int late = one.proxy->delay_reply(Op::kSync, 900ms);
+  ASSERT_TRUE(one.proxy->wait_until_fired(late));
+  const Instant asked = BootClock::now();
+  one.proxy->hold(Hold::kToServer);
+
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
+
+  EXPECT_LT(BootClock::now() - asked, 2s);
+}
+
+TEST_P(LeaseTest, H09_AShortPartitionMakesItSuspectAndNoMore) {
+  Proxied one = open_proxied(quick(6s));
+  Lease lease = take(one.session, directory);
+  const LossClock loss(lease);
+
+  one.proxy->refuse();
+  one.proxy->cut_all();
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
+  one.proxy->accept();
+
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kHeld; }));
+  EXPECT_FALSE(loss.lost());
+  EXPECT_EQ(witness.queue(directory).size(), 1U);
+  EXPECT_EQ(lease.release(), Released::kNow);
+}
+
+TEST_P(LeaseTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
+  Proxied one = open_proxied(quick(4s));
+  Lease lease = take(one.session, directory);
+  one.proxy->hold(Hold::kBoth);
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
+  one.proxy->release();
+
+  // The session has survived, its lock must not.
+  ASSERT_TRUE(ok(one.session.sync(directory, soon())));
+  EXPECT_TRUE(witness.is_quiet(directory));
+  EXPECT_EQ(one.session.state(), SessionState::kConnected);
+  EXPECT_EQ(lease.release(), Released::kAlreadyOver);
+  EXPECT_TRUE(ok(mutex(one.session).try_lock()));
+}
+
+/// A session whose I/O thread can be made to stand still, as a pause of the process would.
+class Standstill {
+ public:
+  Standstill(const std::string& connect, std::chrono::milliseconds timeout)
+      : work_(asio::make_work_guard(context_)), thread_([this] { context_.run(); }) {
+    auto started = start(context_, connect, quick(timeout));
+    if (!started) throw std::runtime_error(started.error().message());
+    session.emplace(*started);
+  }
+  ~Standstill() { stop(); }
+
+  void stop() {
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  asio::io_context context_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::jthread thread_;
+
+ public:
+  std::optional<Session> session;
+};
+
+TEST_P(LeaseTest, H13_TheClockIsReadAtEveryCallAndNeedsNoThread) {
+  Standstill still(service().connect_string(), 1s);
+  Lease asked = take(*still.session, directory);
+  Lease let_go = take(*still.session, directory + "-other");
+  Recorder<bool> told;
+  const std::stop_callback on_loss(asked.lost(), [&] { told.add(true); });
+  ASSERT_EQ(asked.state(), LeaseState::kHeld);
+
+  still.stop();
+  ASSERT_TRUE(eventually([&] { return asked.state() != LeaseState::kHeld; }));
+  const Instant late = BootClock::now() + 1s;
+  ASSERT_TRUE(eventually([&] { return BootClock::now() > late; }));
+
+  EXPECT_EQ(asked.state(), LeaseState::kLost);
+  EXPECT_TRUE(told.wait_for(1)) << "whoever notices tells";
+  EXPECT_EQ(asked.release(), Released::kAlreadyOver);
+  EXPECT_EQ(let_go.release(), Released::kAlreadyOver) << "although nobody has looked before";
+  EXPECT_TRUE(let_go.lost().stop_requested() ||
+              eventually([&] { return let_go.lost().stop_requested(); }));
+}
+
+TEST_P(LeaseTest, H51_ADeadlineNeedsNoThreadEither) {
+  Lease holder = take(open(), directory);
+  Standstill still(service().connect_string(), 10s);
+  ASSERT_TRUE(ok(still.session->wait_connected(soon())));
+  still.stop();
+  const Instant deadline = BootClock::now() + 200ms;
+
+  EXPECT_TRUE(fails_with(mutex(*still.session).lock(deadline), Code::kTimedOut));
+
+  EXPECT_LT(BootClock::now() - deadline, 500ms);
+}
+
+TEST_P(LeaseTest, H05_AHoldWhoseNodeIsDeletedByAnotherHandIsLost) {
+  Proxied one = open_proxied(quick(2s));
+  Lease lease = take(one.session, directory);
+  ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 1, soon()));
+
+  ASSERT_TRUE(ok(witness.session().remove(lease.node(), soon())));
+
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_EQ(lease.state(), LeaseState::kLost);
+  EXPECT_EQ(lease.release(), Released::kAlreadyOver);
+  EXPECT_TRUE(fails_with(lease.release(soon()), Code::kLost, lease.node()));
+  EXPECT_EQ(count(*one.proxy, Op::kDelete), 0U);
+  EXPECT_EQ(one.session.state(), SessionState::kConnected);
+}
+
+TEST_P(LeaseTest, ASessionClosedByItsUserLosesItsLocks) {
+  Session session = open();
+  Lease lease = take(session, directory);
+  Waiter waiter(mutex(session));
+  ASSERT_TRUE(witness.queue_reaches(directory, 2));
+
+  ASSERT_TRUE(ok(session.close(soon())));
+
+  EXPECT_EQ(lease.state(), LeaseState::kLost);
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_EQ(lease.release(), Released::kAlreadyOver);
+  ASSERT_FALSE(waiter.holds());
+  EXPECT_TRUE(fails_with(waiter.answer(), Code::kClosed, directory));
+  EXPECT_TRUE(fails_with(mutex(session).lock(soon()), Code::kClosed));
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+TEST_P(LeaseTest, H23_AReleaseWhileSuspectIsDeferredAndReachesTheServer) {
+  Proxied one = open_proxied(quick(60s));
+  Lease lease = take(one.session, directory);
+  one.proxy->refuse();
+  one.proxy->cut_all();
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
+
+  EXPECT_EQ(lease.release(), Released::kDeferred);
+  EXPECT_EQ(lease.state(), LeaseState::kReleased);
+  EXPECT_EQ(witness.queue(directory).size(), 1U);
+  one.proxy->accept();
+
+  EXPECT_TRUE(witness.is_quiet(directory));
+  EXPECT_FALSE(lease.lost().stop_requested());
+  EXPECT_EQ(lease.release(), Released::kAlreadyOver);
+}
+
+TEST_P(LeaseTest, H23_AReleaseWhileSuspectDiesWithTheSessionIfThatDoes) {
+  Proxied one = open_proxied(quick(1s));
+  Lease lease = take(one.session, directory);
+  one.proxy->refuse();
+  one.proxy->cut_all();
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
+
+  EXPECT_EQ(lease.release(), Released::kDeferred);
+
+  EXPECT_TRUE(witness.is_quiet(directory));
+  EXPECT_EQ(lease.state(), LeaseState::kReleased);
+}
+
+TEST_P(LeaseTest, H23_AReleaseThatWaitsIsToldHowTheSessionEnded) {
+  Proxied one = open_proxied(quick(1s));
+  Lease lease = take(one.session, directory);
+  one.proxy->refuse();
+  one.proxy->cut_all();
+  ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
+
+  EXPECT_TRUE(fails_with(lease.release(soon()), Code::kSessionLost, lease.node()));
+}
+
+TEST_P(LeaseTest, H52_ALeaseOutlivesSessionAndMutex) {
+  std::optional<Lease> lease;
+  {
+    Session session = open(quick(2s));
+    Mutex lock = mutex(session);
+    auto taken = lock.lock(soon());
+    ASSERT_TRUE(ok(taken));
+    lease.emplace(std::move(*taken));
+  }
+  // Long enough for heartbeats to be needed.
+  EXPECT_TRUE(eventually([&] { return witness.watches_below(lease->node()) == 1; }));
+  EXPECT_EQ(lease->state(), LeaseState::kHeld);
+  EXPECT_TRUE(ok(lease->release(soon())));
+  lease.reset();
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+TEST_P(LeaseTest, H52_AMoveHandsTheHoldOverAndAnAssignmentLetsGoOfTheOldOne) {
+  Session session = open();
+  Lease first = take(session, directory);
+  Lease other = take(session, directory + "-other");
+  const std::string node = first.node();
+
+  Lease moved = std::move(first);
+  EXPECT_EQ(moved.node(), node);
+  EXPECT_EQ(moved.state(), LeaseState::kHeld);
+  // NOLINTNEXTLINE(bugprone-use-after-move): what is left behind is over, and says so.
+  EXPECT_EQ(first.release(), Released::kAlreadyOver);
+  moved = std::move(other);
+
+  EXPECT_TRUE(witness.is_quiet(directory));
+  EXPECT_EQ(moved.state(), LeaseState::kHeld);
+}
+
+TEST_P(LeaseTest, ALockMayBeTakenAndLetGoInACallback) {
+  Session session = open();
+  Recorder<bool> taken;
+  session.async(Exists{"/"}, soon(), [taken, lock = mutex(session)](auto) mutable {
+    auto lease = lock.lock(soon());
+    taken.add(lease && lease->release(soon()));
+  });
+
+  ASSERT_TRUE(taken.wait_for(1));
+  EXPECT_TRUE(taken.last());
+}
+
+TEST_P(LeaseTest, H56_ALossHandlerThatBlocksHoldsNobodyUp) {
+  Proxied one = open_proxied(quick(1s));
+  Lease slow = take(one.session, directory + "-slow");
+  Lease quick_one = take(one.session, directory);
+  const LossClock loss(quick_one);
+  std::latch entered(1);
+  std::latch let_go(1);
+  const std::stop_callback blocking(slow.lost(), [&] {
+    entered.count_down();
+    let_go.wait();
+  });
+
+  one.proxy->hold(Hold::kBoth);
+
+  EXPECT_TRUE(eventually([&] { return entered.try_wait(); }));
+  EXPECT_TRUE(eventually([&] { return loss.lost(); }));
+  // Nor another session.
+  Session other = open();
+  EXPECT_TRUE(ok(Mutex(other, directory + "-other").try_lock()));
+  let_go.count_down();
+}
+
+TEST_P(LeaseTest, H56_ALeaseMayBeReleasedOrDestroyedByItsOwnLossHandler) {
+  Session session = open();
+  auto lease = std::make_unique<Lease>(take(session, directory));
+  std::atomic<bool> destroyed = false;
+  // On the heap: the handler outlives the lease it destroys.
+  const auto handler =
+      std::make_unique<std::stop_callback<std::function<void()>>>(lease->lost(), [&] {
+        EXPECT_EQ(lease->release(), Released::kAlreadyOver);
+        lease.reset();
+        destroyed = true;
+      });
+
+  ASSERT_TRUE(ok(session.close(soon())));
+
+  EXPECT_TRUE(eventually([&] { return destroyed.load(); }));
+}
+
+TEST_P(LeaseTest, H52_LeasesAndSessionsMayGoInAnyOrderInAnyState) {
+  for (int round = 0; round < 12; ++round) {
+    auto proxy = std::make_unique<FaultProxy>(service().follower());
+    auto session = std::make_unique<Session>(
+        open_session(proxy->connect_string(), quick(round % 2 == 0 ? 60s : 1s)));
+    auto lock = std::make_unique<Mutex>(*session, directory);
+    auto lease = std::make_unique<Lease>(take(*session, directory));
+    auto waiter = std::make_unique<Waiter>(*lock);
+    if (round % 3 == 1) proxy->hold(Hold::kBoth);
+    if (round % 3 == 2) proxy->cut_all();
+    const Instant start = BootClock::now();
+
+    if (round % 4 < 2) lease.reset();
+    session.reset();
+    lock.reset();
+    waiter.reset();
+    lease.reset();
+
+    EXPECT_LT(BootClock::now() - start, 2s);
+    proxy->release();
+    EXPECT_TRUE(witness.is_quiet(directory)) << round;
+  }
+}
+
+/// Everything a forked child may try; the number of the first thing that goes wrong, or 0.
+int misbehave(Session& session, std::optional<Lease>& lease, Mutex& lock) {
+  if (lease->state() != LeaseState::kLost) return 1;
+  if (lease->release() != Released::kAlreadyOver) return 2;
+  if (!fails_with(lease->release(soon()), Code::kForked)) return 3;
+  if (!fails_with(lock.lock(soon()), Code::kForked)) return 4;
+  if (!fails_with(lock.try_lock(), Code::kForked)) return 5;
+  if (!fails_with(session.sync("/", soon()), Code::kForked)) return 6;
+  lease.reset();
+  return 0;
+}
+
+TEST_P(LeaseTest, H53_AForkedChildHoldsNothingAndDisturbsNothing) {
+  Proxied one = open_proxied();
+  std::optional<Lease> lease(take(one.session, directory));
+  Mutex lock = mutex(one.session);
+  one.proxy->log().clear();
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int wrong = misbehave(one.session, lease, lock);
+    {
+      const Session last = std::move(one.session);
+      const Mutex also = std::move(lock);
+    }
+    ::_exit(wrong);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(lease->state(), LeaseState::kHeld);
+  ASSERT_TRUE(ok(one.session.sync("/", soon())));
+  EXPECT_TRUE(requests(*one.proxy).empty());
+  EXPECT_EQ(one.proxy->connections_accepted(), 1);
+  EXPECT_EQ(lease->release(), Released::kNow);
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+TEST_P(LeaseTest, HoldsAndWaitsSurviveARestartOfEveryServer) {
+  Session holding = open(quick(60s));
+  Session waiting = open(quick(60s));
+  Lease lease = take(holding, directory);
+  Waiter waiter(mutex(waiting));
+  ASSERT_TRUE(witness.queue_reaches(directory, 2));
+
+  service().kill_all();
+  EXPECT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
+  service().start_all();
+
+  EXPECT_TRUE(eventually([&] { return lease.state() == LeaseState::kHeld; }));
+  EXPECT_FALSE(waiter.has_answer());
+  EXPECT_TRUE(ok(lease.release(soon())));
+  ASSERT_TRUE(waiter.holds());
+  EXPECT_GT(waiter.lease().token(), lease.token());
+}
+
+}  // namespace
+}  // namespace latchkey::test_support

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include <gmock/gmock.h>
+
+#include "integration/session_fixture.hpp"
+#include "support/temp_dir.hpp"
+#include "support/tls_files.hpp"
+
+/// TLS against Apache ZooKeeper's own secure port (its Netty connection factory).
+namespace latchkey::test_support {
+namespace {
+
+/// One server with a plain and a TLS port; client certificates are checked if they are shown.
+class SessionTls : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempDir>();
+    files_ = make_tls_files(folder_->path());
+    server_ = start(files_.server, ClientAuth::kWant);
+  }
+  static void TearDownTestSuite() {
+    server_.reset();
+    folder_.reset();
+  }
+
+  static std::unique_ptr<ApacheServer> start(const Identity& identity, ClientAuth auth) {
+    ApacheOptions options;
+    options.tls = ApacheTls{identity.both, files_.ca, auth};
+    auto server = std::make_unique<ApacheServer>(options);
+    server->start();
+    return server;
+  }
+
+  static SessionOptions trusting(const std::filesystem::path& ca) {
+    SessionOptions options = quick();
+    options.tls.ca_file = ca.string();
+    return options;
+  }
+  static SessionOptions showing(const Identity& identity) {
+    SessionOptions options = trusting(files_.ca);
+    options.tls.cert_file = identity.certificate.string();
+    options.tls.key_file = identity.key.string();
+    return options;
+  }
+  static std::string secure() { return server_->secure_connect_string(); }
+  static Result<Session> try_open(const std::string& connect, SessionOptions options) {
+    return Session::open(connect, std::move(options), deadline_in(1s));
+  }
+
+  static inline std::unique_ptr<TempDir> folder_;
+  static inline TlsFiles files_;
+  static inline std::unique_ptr<ApacheServer> server_;
+};
+
+TEST_F(SessionTls, TrustsTheRightCertificateByAddressAndByName) {
+  const std::string port = ":" + std::to_string(server_->secure_port());
+
+  for (const std::string& connect : {secure(), "localhost" + port}) {
+    auto session = Session::open(connect, trusting(files_.ca), soon());
+    ASSERT_TRUE(ok(session));
+    EXPECT_TRUE(ok(session->get("/", soon())));
+    EXPECT_TRUE(ok(session->close(soon())));
+  }
+}
+
+TEST_F(SessionTls, RefusesAServerSignedByAnotherAuthority) {
+  const auto refused = try_open(secure(), trusting(files_.other_ca));
+
+  EXPECT_TRUE(fails_with(refused, Code::kTls, secure()));
+  EXPECT_TRUE(fails_with(refused, Code::kTls, "certificate verify failed"));
+}
+
+TEST_F(SessionTls, RefusesAServerTheSystemDoesNotTrust) {
+  SessionOptions options = quick();
+  options.tls.enabled = true;
+
+  EXPECT_TRUE(fails_with(try_open(secure(), options), Code::kTls, secure()));
+}
+
+TEST_F(SessionTls, RefusesAServerOfAnotherNameUnlessOnlyTheChainIsAsked) {
+  const auto server = start(files_.wrong_name, ClientAuth::kNone);
+  SessionOptions options = trusting(files_.ca);
+
+  const auto by_address = try_open(server->secure_connect_string(), options);
+  EXPECT_TRUE(fails_with(by_address, Code::kTls, "IP address mismatch"));
+  const auto by_name = try_open("localhost:" + std::to_string(server->secure_port()), options);
+  EXPECT_TRUE(fails_with(by_name, Code::kTls, "ostname mismatch"));
+
+  options.tls.verify = TlsOptions::Verify::kChainOnly;
+  EXPECT_TRUE(ok(Session::open(server->secure_connect_string(), options, soon())));
+}
+
+TEST_F(SessionTls, ShowsItsCertificateAndIsKnownByIt) {
+  auto session = Session::open(secure(), showing(files_.client), soon());
+  ASSERT_TRUE(ok(session));
+
+  const auto identities = session->call(WhoAmI{}, soon());
+
+  ASSERT_TRUE(ok(identities));
+  EXPECT_TRUE(std::any_of(identities->begin(), identities->end(), [](const auto& one) {
+    return one.scheme == "x509" && one.user.find("CN=client") != std::string::npos;
+  }));
+}
+
+TEST_F(SessionTls, AServerThatInsistsRefusesStrangersAndTheNameless) {
+  const auto server = start(files_.server, ClientAuth::kNeed);
+  const std::string connect = server->secure_connect_string();
+
+  EXPECT_TRUE(ok(Session::open(connect, showing(files_.client), soon())));
+  const auto nameless = try_open(connect, trusting(files_.ca));
+  EXPECT_TRUE(fails_with(nameless, Code::kTls, connect));
+  const auto stranger = try_open(connect, showing(files_.stranger));
+  EXPECT_TRUE(fails_with(stranger, Code::kTls, connect));
+}
+
+TEST_F(SessionTls, NamesTheFileItCannotUse) {
+  const std::string missing = (folder_->path() / "missing.pem").string();
+  const std::string garbage = (folder_->path() / "garbage.pem").string();
+  std::ofstream(garbage) << "-----BEGIN CERTIFICATE-----\nnonsense\n";
+  const auto expect_refused = [&](void (*spoil)(TlsOptions&, const std::string&),
+                                  const std::string& file) {
+    SessionOptions options = showing(files_.client);
+    spoil(options.tls, file);
+    EXPECT_TRUE(fails_with(Session::start(secure(), options), Code::kTls, file));
+  };
+
+  for (const std::string& file : {missing, garbage}) {
+    expect_refused([](TlsOptions& tls, const std::string& bad) { tls.ca_file = bad; }, file);
+    expect_refused([](TlsOptions& tls, const std::string& bad) { tls.cert_file = bad; }, file);
+    expect_refused([](TlsOptions& tls, const std::string& bad) { tls.key_file = bad; }, file);
+  }
+  // A key that belongs to another certificate.
+  expect_refused([](TlsOptions& tls, const std::string& bad) { tls.key_file = bad; },
+                 files_.stranger.key.string());
+  // A key with a pass phrase: nobody is asked for it.
+  const std::string locked = (folder_->path() / "locked.pem").string();
+  std::ofstream(locked) << "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+                           "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgopKCEcGLbtgICCAAw\n"
+                           "DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEENa4fhR5V+/KyJvt1ntkFSoEgZAK\n"
+                           "ztj9Z5+VX9pWFZ3vvRe9DStbF4vgGDMMzfrnKX/R+NdwnD2jZxvHcoke/XJV3/vY\n"
+                           "GQZvXPTgYDWeuwJfw+KRTiFeEFbDrr93SigxOnHSSfj4oNxQIqtfaa3aAetFIZBk\n"
+                           "X/00M7FKq5AfcGENlhjNx2mECRztv+/2Fo6K5wm6cv8BLwMk8r/9VvxiF0v6o2s=\n"
+                           "-----END ENCRYPTED PRIVATE KEY-----\n";
+  expect_refused([](TlsOptions& tls, const std::string& bad) { tls.key_file = bad; }, locked);
+  SessionOptions half = trusting(files_.ca);
+  half.tls.cert_file = files_.client.certificate.string();
+  EXPECT_TRUE(fails_with(Session::start(secure(), half), Code::kTls, "key_file"));
+}
+
+TEST_F(SessionTls, AUnixSocketHasNoHostNameToCheck) {
+  const std::string socket = "unix:" + (folder_->path() / "zk").string();
+  const FaultProxy proxy(secure(), {.listen = socket, .framing = Framing::kOpaque});
+  SessionOptions options = trusting(files_.ca);
+
+  EXPECT_TRUE(fails_with(Session::start(socket, options), Code::kInvalidOption, socket));
+
+  options.tls.verify = TlsOptions::Verify::kChainOnly;
+  EXPECT_TRUE(ok(Session::open(socket, options, soon())));
+}
+
+TEST_F(SessionTls, APlainClientAtASecurePortFailsInTime) {
+  const auto refused = try_open(secure(), quick());
+
+  EXPECT_TRUE(fails_with(refused, Code::kUnreachable, secure()));
+}
+
+TEST_F(SessionTls, ASecureClientAtAPlainPortFailsInTime) {
+  const std::string plain = server_->connect_string();
+
+  EXPECT_TRUE(fails_with(try_open(plain, trusting(files_.ca)), Code::kTls, plain));
+}
+
+TEST_F(SessionTls, ASilentPeerInTheHandshakeIsGivenUp) {
+  FaultProxy proxy(secure(), {.framing = Framing::kOpaque});
+  proxy.hold(Hold::kBoth);
+
+  EXPECT_FALSE(try_open(proxy.connect_string(), trusting(files_.ca)));
+  proxy.release();
+  EXPECT_TRUE(eventually([&] { return proxy.connections_open() == 0; }));
+}
+
+TEST_F(SessionTls, CarriesPipelinedRequestsLargeDataAndWatches) {
+  Session session = open_session(secure(), trusting(files_.ca));
+  const std::string path = fresh_path();
+  const std::string large(1'000'000, 'x');
+  make_node(session, path, large);
+  Events events;
+  Recorder<bool> answers;
+
+  EXPECT_EQ(session.get(path, soon())->data, large);
+  ASSERT_TRUE(ok(session.exists(path + "-last", soon(), note(events))));
+  for (int i = 0; i < 2'000; ++i) {
+    session.async(Create{path + "/" + std::to_string(i), std::string(100, 'y')}, soon(),
+                  [answers](const auto& made) { answers.add(bool(made)); });
+  }
+  make_node(session, path + "-last");
+
+  ASSERT_TRUE(answers.wait_for(2'000));
+  const std::vector<bool> all = answers.all();
+  EXPECT_EQ(std::count(all.begin(), all.end(), true), 2'000);
+  EXPECT_EQ(session.children(path, soon())->names.size(), 2'000U);
+  ASSERT_TRUE(events.wait_for(1));
+}
+
+TEST_F(SessionTls, ReconnectsAndKeepsItsSession) {
+  FaultProxy proxy(secure(), {.framing = Framing::kOpaque});
+  Session session = open_session(proxy.connect_string(), trusting(files_.ca));
+  const std::string path = fresh_path();
+  make_node(session, path, "mine", Lifetime::kEphemeral);
+  Events events;
+  ASSERT_TRUE(ok(session.get(path, soon(), note(events))));
+
+  for (int i = 0; i < 6; ++i) {
+    if (i % 2 == 0) proxy.cut_all();
+    if (i % 2 == 1) proxy.reset_all();
+    const auto node = session.get(path, soon());
+    ASSERT_TRUE(ok(node));
+    EXPECT_EQ(node->stat.ephemeral_owner, session.id());
+  }
+
+  ASSERT_TRUE(ok(session.set(path, "x", soon())));
+  ASSERT_TRUE(events.wait_for(1));
+  EXPECT_EQ(events.last(), "data changed " + path);
+}
+
+}  // namespace
+}  // namespace latchkey::test_support
