@@ -1,0 +1,250 @@
+#include "demo.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include "apache.hpp"
+#include "demo_story.hpp"
+#include "latchkey/session.hpp"
+#include "process.hpp"
+#include "queue/node_name.hpp"
+#include "queue/owner.hpp"
+
+namespace latchkey::app {
+namespace {
+
+constexpr const char* kDirectory = "/locks/demo";
+constexpr std::chrono::seconds kPatience(60);
+
+/// Colours, on a terminal that wants them.
+struct Paint {
+  bool on = ::isatty(STDOUT_FILENO) == 1 && ::getenv("NO_COLOR") == nullptr;
+
+  [[nodiscard]] std::string operator()(const char* code, const std::string& text) const {
+    return on ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+  }
+  [[nodiscard]] std::string strong(const std::string& text) const { return (*this)("1;32", text); }
+  [[nodiscard]] std::string bad(const std::string& text) const { return (*this)("1;31", text); }
+  [[nodiscard]] std::string faint(const std::string& text) const { return (*this)("2", text); }
+};
+
+/// The demonstration under way. Thread safety: one thread at a time, the watcher aside, which only
+/// writes a byte to a pipe.
+class Demo {
+ public:
+  Demo(const DemoOptions& options, const Apache& apache, Session session)
+      : options_(options), apache_(apache), session_(std::move(session)) {
+    static_cast<void>(::pipe2(bell_.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  }
+  ~Demo() {
+    static_cast<void>(session_.close(deadline_in(std::chrono::seconds(2))));
+    ::close(bell_[0]);
+    ::close(bell_[1]);
+  }
+  Demo(const Demo&) = delete;
+  Demo& operator=(const Demo&) = delete;
+
+  int run();
+
+ private:
+  void start_workers();
+  void wait_for_news();
+  void hear_workers();
+  void tell(WorkerStory& story, const std::string& what);
+  void kill_victim();
+  void show_queue();
+  [[nodiscard]] bool bell_has_rung();
+  std::string worker_behind(const std::string& node);
+  [[nodiscard]] bool everyone_has_ended() const;
+  int show_summary();
+  void line(std::int64_t when, const std::string& text) const;
+
+  const DemoOptions options_;
+  const Apache& apache_;
+  Session session_;
+  const Paint paint_;
+  const std::int64_t start_ = BootClock::now().time_since_epoch().count();
+  std::array<int, 2> bell_{-1, -1};  ///< A byte for each change of the queue.
+  std::vector<Process> processes_;
+  std::vector<WorkerStory> stories_;
+  std::map<std::string, std::string> owners_;  ///< Worker by node.
+  std::string shown_;
+  int held_ = 0;
+  std::int64_t killed_at_ = 0;
+};
+
+void Demo::line(std::int64_t when, const std::string& text) const {
+  fmt::print("{:6.2f} s  {}\n", static_cast<double>(when - start_) / 1e9, text);
+  std::fflush(stdout);
+}
+
+void Demo::start_workers() {
+  for (int i = 1; i <= options_.workers; ++i) {
+    stories_.push_back({.name = fmt::format("worker {}", i)});
+    processes_.emplace_back(
+        std::vector<std::string>{own_path(), "demo-worker", "--connect", apache_.connect_string(),
+                                 "--directory", kDirectory, "--name", stories_.back().name,
+                                 "--hold", std::to_string(options_.hold.count())},
+        Process::Output::kPipe);
+  }
+}
+
+std::string Demo::worker_behind(const std::string& node) {
+  const auto known = owners_.find(node);
+  if (known != owners_.end()) return known->second;
+  const auto read = session_.get(std::string(kDirectory) + "/" + node, deadline_in(kPatience));
+  if (!read) return "somebody";  // Gone again before we could look.
+  const auto owner = queue::parse_owner(read->data);
+  return owners_[node] = owner ? owner->reason : "somebody else";
+}
+
+bool Demo::bell_has_rung() {
+  bool rung = false;
+  std::array<char, 64> rings{};
+  while (::read(bell_[0], rings.data(), rings.size()) > 0) rung = true;
+  return rung;
+}
+
+void Demo::show_queue() {
+  const auto listed = session_.children(kDirectory, deadline_in(kPatience), [fd = bell_[1]](auto&) {
+    static_cast<void>(::write(fd, "!", 1) == 1);
+  });
+  std::map<std::int32_t, std::string> queue;
+  if (listed) {
+    for (const std::string& child : listed->names) {
+      if (const auto place = queue::parse_place(child)) queue[place->number] = worker_behind(child);
+    }
+  }
+  std::string text;
+  for (const auto& [number, name] : queue) {
+    text += text.empty() ? paint_.strong(name) + (queue.size() > 1 ? "  <-  " : "") : name + "  ";
+  }
+  if (text.empty()) text = "(empty)";
+  if (text == shown_) return;
+  shown_ = text;
+  fmt::print("{:>10}{} {}\n", "", paint_.faint("queue:"), text);
+  std::fflush(stdout);
+}
+
+void Demo::tell(WorkerStory& story, const std::string& what) {
+  if (what == "queued") return line(story.queued, story.name + " asks for the lock");
+  if (what == "released") return line(story.ended, story.name + " lets go");
+  ++held_;
+  std::string text =
+      fmt::format("{} {}  token {}", story.name, paint_.strong("HOLDS"), story.token);
+  if (killed_at_ != 0 && held_ == 3) {
+    text += fmt::format("  (took over {:.1f} s after the kill)",
+                        static_cast<double>(story.held - killed_at_) / 1e9);
+  }
+  line(story.held, text);
+}
+
+void Demo::kill_victim() {
+  for (std::size_t i = 0; i < stories_.size(); ++i) {
+    WorkerStory& story = stories_[i];
+    const Instant now = BootClock::now();
+    const bool is_victim = held_ == 2 && killed_at_ == 0 && story.held != 0 && story.ended == 0;
+    // In the middle of its work, not at the first moment of it.
+    const Instant half = Instant(Duration(story.held)) + options_.hold / 2;
+    if (!is_victim || now < half) continue;
+    processes_[i].kill_and_reap();
+    killed_at_ = now.time_since_epoch().count();
+    story.ended = killed_at_;
+    story.killed = true;
+    line(killed_at_, paint_.bad(story.name + " is killed with kill -9 while it holds the lock"));
+    fmt::print("{:>10}{}\n", "",
+               paint_.faint("its session runs out after 2 s; then the server removes its entry"));
+  }
+}
+
+void Demo::hear_workers() {
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    std::vector<std::string> lines;
+    processes_[i].read_lines(lines);
+    for (const std::string& text : lines) {
+      if (const auto what = read_line(text, stories_[i])) tell(stories_[i], *what);
+    }
+  }
+}
+
+void Demo::wait_for_news() {
+  std::vector<pollfd> ends{{bell_[0], POLLIN, 0}};
+  for (const Process& process : processes_) {
+    if (process.output() >= 0) ends.push_back({process.output(), POLLIN, 0});
+  }
+  ::poll(ends.data(), ends.size(), 50);
+}
+
+bool Demo::everyone_has_ended() const {
+  for (const Process& process : processes_) {
+    if (process.output() >= 0) return false;
+  }
+  return true;
+}
+
+int Demo::run() {
+  static_cast<void>(session_.create("/locks", "", {}, deadline_in(kPatience)));
+  static_cast<void>(session_.create(kDirectory, "", {}, deadline_in(kPatience)));
+  start_workers();
+  show_queue();
+  const Deadline deadline = deadline_in(kPatience + options_.workers * options_.hold);
+  while (!everyone_has_ended() && !deadline.has_passed(BootClock::now())) {
+    wait_for_news();
+    hear_workers();
+    // The watch is used up when the bell rings; until then the queue is as it was.
+    if (bell_has_rung()) show_queue();
+    kill_victim();
+  }
+  return show_summary();
+}
+
+int Demo::show_summary() {
+  const Verdict verdict = judge(stories_);
+  const auto mark = [&](bool good) { return good ? paint_.strong("yes") : paint_.bad("NO"); };
+  fmt::print("\nWhat happened\n");
+  fmt::print("  order of arrival   {}\n", fmt::join(verdict.arrival, ", "));
+  fmt::print("  order of holding   {}\n", fmt::join(verdict.holding, ", "));
+  fmt::print("  fencing tokens     {}\n", fmt::join(verdict.tokens, " < "));
+  fmt::print("\nWhat was promised\n");
+  fmt::print("  everyone held the lock once              {}\n", mark(verdict.everyone_held));
+  fmt::print("  order of arrival equals order of holding {}\n", mark(verdict.in_order));
+  fmt::print("  never two holders at a time              {}\n", mark(verdict.exclusive));
+  fmt::print("  every token larger than the one before   {}\n", mark(verdict.tokens_grow));
+  fmt::print("  a dead holder's lock passed on           {}\n", mark(killed_at_ != 0 && held_ > 2));
+  return verdict.good() && killed_at_ != 0 && held_ > 2 ? 0 : 1;
+}
+
+}  // namespace
+
+int run_demo(const DemoOptions& options) {
+  fmt::print(
+      "Latchkey demonstration: {} processes, one lock, only one may hold it at a time.\n"
+      "Each asks a ZooKeeper server for a place in the queue, waits for its turn, holds the lock "
+      "for\n"
+      "a moment and lets it go. The second holder is killed in the middle of its work.\n\n"
+      "Starting an Apache ZooKeeper of our own ...\n",
+      options.workers);
+  std::fflush(stdout);
+  auto apache = Apache::start();
+  if (!apache) {
+    fmt::print(stderr, "latchkey demo: {}\n", apache.error().message());
+    return 69;
+  }
+  auto session = Session::open(apache->connect_string(), {}, deadline_in(std::chrono::seconds(10)));
+  if (!session) {
+    fmt::print(stderr, "latchkey demo: {}\n", session.error().message());
+    return 69;
+  }
+  fmt::print("It serves on {}.\n\n", apache->connect_string());
+  return Demo(options, *apache, std::move(*session)).run();
+}
+
+}  // namespace latchkey::app
