@@ -1,4 +1,4 @@
 #pragma once
 
-/// The version of these headers; CMakeLists.txt names the same one, and a test compares them.
+/// The version of the library; the build reads it from here.
 #define LATCHKEY_VERSION "0.1.0"
