@@ -180,8 +180,8 @@ class LATCHKEY_EXPORT Session {
   [[nodiscard]] Result<void> wait_connected(Deadline deadline);
 
   /// Ends the session for every handle, mutex and lease that shares it, and waits for the server's
-  /// word on it until `deadline`. Ephemeral nodes are gone on success; on kTimedOut they go with
-  /// the session's time-out.
+  /// word on it until `deadline`. On success its ephemeral nodes are gone; on kTimedOut, which is
+  /// also the answer if the session had ended without the server's word, they go with its time-out.
   Result<void> close(Deadline deadline);
 
   [[nodiscard]] SessionState state() const noexcept;

@@ -359,6 +359,7 @@ void Machine::close(Instant deadline, Completion done, Instant now) {
     Outcome outcome;
     outcome.ok = end_ == Confirmed::kYes;
     outcome.code = Code::kTimedOut;
+    outcome.detail = "the session had ended without the server's word";
     if (done) notices_.emplace_back(Finished{std::move(done), std::move(outcome)});
     return;
   }
