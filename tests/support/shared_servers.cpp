@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
+
+#include "support/eventually.hpp"
+#include "support/raw_client.hpp"
 
 namespace latchkey::test_support {
 
@@ -51,6 +55,18 @@ Ensemble& shared_ensemble() {
     ensemble.heal(i);
   }
   ensemble.start();
+  // A member that was cut off or stopped in the last test may still think that it follows. A new
+  // session has to go through the leader, so it tells.
+  const auto all_grant_sessions = [&] {
+    for (std::size_t i = 0; i < ensemble.size(); ++i) {
+      RawClient client(ensemble.connect_string(i), std::chrono::seconds(2));
+      if (!client.connect(1'000)) return false;
+    }
+    return ensemble.followers().size() + 1 == ensemble.size();
+  };
+  if (!eventually(all_grant_sessions, deadline_in(std::chrono::seconds(60)))) {
+    throw std::runtime_error("the ensemble does not recover");
+  }
   return ensemble;
 }
 
