@@ -106,7 +106,7 @@ TEST_P(MutexTest, ReleaseWithADeadlineWaitsForTheServer) {
 
   EXPECT_TRUE(fails_with(lease.release(deadline_in(50ms)), Code::kTimedOut, lease.node()));
   EXPECT_EQ(lease.state(), LeaseState::kReleased);
-  EXPECT_EQ(one.proxy->fired(stop), 1);
+  ASSERT_TRUE(one.proxy->wait_until_fired(stop));
   one.proxy->release();
 
   Lease again = take(one.session, directory);
