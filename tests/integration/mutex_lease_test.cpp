@@ -110,7 +110,15 @@ class Standstill {
     if (!started) throw std::runtime_error(started.error().message());
     session.emplace(*started);
   }
-  ~Standstill() { stop(); }
+  /// As latchkey/asio.hpp asks: every handle is let go, then the context runs until the session has
+  /// ended.
+  ~Standstill() {
+    stop();
+    session.reset();
+    work_.reset();
+    context_.restart();
+    context_.run();
+  }
 
   void stop() {
     context_.stop();
