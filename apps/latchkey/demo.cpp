@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include <fmt/core.h>
@@ -36,19 +37,38 @@ struct Paint {
   [[nodiscard]] std::string faint(const std::string& text) const { return (*this)("2", text); }
 };
 
-/// The demonstration under way. Thread safety: one thread at a time, the watcher aside, which only
-/// writes a byte to a pipe.
+/// A pipe that a watcher rings from any thread. Shared with the watchers, because the last one may
+/// still be ringing when the demonstration is over.
+class Bell {
+ public:
+  Bell() { static_cast<void>(::pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) == 0); }
+  ~Bell() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  void ring() { static_cast<void>(::write(ends_[1], "!", 1) == 1); }
+  [[nodiscard]] int ear() const { return ends_[0]; }
+
+  [[nodiscard]] bool has_rung() {
+    bool rung = false;
+    std::array<char, 64> rings{};
+    while (::read(ends_[0], rings.data(), rings.size()) > 0) rung = true;
+    return rung;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+/// The demonstration under way. Thread safety: one thread at a time.
 class Demo {
  public:
   Demo(const DemoOptions& options, const Apache& apache, Session session)
-      : options_(options), apache_(apache), session_(std::move(session)) {
-    static_cast<void>(::pipe2(bell_.data(), O_CLOEXEC | O_NONBLOCK) == 0);
-  }
-  ~Demo() {
-    static_cast<void>(session_.close(deadline_in(std::chrono::seconds(2))));
-    ::close(bell_[0]);
-    ::close(bell_[1]);
-  }
+      : options_(options), apache_(apache), session_(std::move(session)) {}
+  ~Demo() { static_cast<void>(session_.close(deadline_in(std::chrono::seconds(2)))); }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
 
@@ -61,7 +81,6 @@ class Demo {
   void tell(WorkerStory& story, const std::string& what);
   void kill_victim();
   void show_queue();
-  [[nodiscard]] bool bell_has_rung();
   std::string worker_behind(const std::string& node);
   [[nodiscard]] bool everyone_has_ended() const;
   int show_summary();
@@ -72,7 +91,7 @@ class Demo {
   Session session_;
   const Paint paint_;
   const std::int64_t start_ = BootClock::now().time_since_epoch().count();
-  std::array<int, 2> bell_{-1, -1};  ///< A byte for each change of the queue.
+  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();  ///< The queue has changed.
   std::vector<Process> processes_;
   std::vector<WorkerStory> stories_;
   std::map<std::string, std::string> owners_;  ///< Worker by node.
@@ -106,17 +125,9 @@ std::string Demo::worker_behind(const std::string& node) {
   return owners_[node] = owner ? owner->reason : "somebody else";
 }
 
-bool Demo::bell_has_rung() {
-  bool rung = false;
-  std::array<char, 64> rings{};
-  while (::read(bell_[0], rings.data(), rings.size()) > 0) rung = true;
-  return rung;
-}
-
 void Demo::show_queue() {
-  const auto listed = session_.children(kDirectory, deadline_in(kPatience), [fd = bell_[1]](auto&) {
-    static_cast<void>(::write(fd, "!", 1) == 1);
-  });
+  const auto listed = session_.children(kDirectory, deadline_in(kPatience),
+                                        [bell = bell_](const WatchEvent&) { bell->ring(); });
   std::map<std::int32_t, std::string> queue;
   if (listed) {
     for (const std::string& child : listed->names) {
@@ -176,7 +187,7 @@ void Demo::hear_workers() {
 }
 
 void Demo::wait_for_news() {
-  std::vector<pollfd> ends{{bell_[0], POLLIN, 0}};
+  std::vector<pollfd> ends{{bell_->ear(), POLLIN, 0}};
   for (const Process& process : processes_) {
     if (process.output() >= 0) ends.push_back({process.output(), POLLIN, 0});
   }
@@ -200,7 +211,7 @@ int Demo::run() {
     wait_for_news();
     hear_workers();
     // The watch is used up when the bell rings; until then the queue is as it was.
-    if (bell_has_rung()) show_queue();
+    if (bell_->has_rung()) show_queue();
     kill_victim();
   }
   return show_summary();
