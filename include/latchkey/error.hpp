@@ -40,7 +40,8 @@ enum class Code {
   kInvalidOption,
   kTooLarge,       ///< The request does not fit into one frame.
   kOverloaded,     ///< Too many requests are waiting already.
-  kWouldDeadlock,  ///< A blocking call from the thread that would have to complete it.
+  kWouldDeadlock,  ///< It would wait for itself: a blocking call from the thread that would have
+                   ///< to complete it, an upgrade, a lock asked for twice by one owner.
   kForked,         ///< The session belongs to the parent process.
 
   // The connection.
@@ -57,8 +58,9 @@ enum class Code {
 
   // Locks.
   kBusy = 401,        ///< try_lock(): somebody else is ahead.
-  kLost,              ///< Our queue entry is gone: deleted by another hand.
+  kLost,              ///< What we held or waited with is gone: deleted by another hand, or run out.
   kCounterExhausted,  ///< The directory's sequence counter is at its end.
+  kSizeMismatch,      ///< The semaphore has another size than the caller thinks.
 };
 
 /// Whether the server may have carried out the request although it failed for us.

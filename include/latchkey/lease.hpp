@@ -5,9 +5,11 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "latchkey/deadline.hpp"
 #include "latchkey/export.hpp"
+#include "latchkey/operations.hpp"
 #include "latchkey/result.hpp"
 #include "latchkey/token.hpp"
 
@@ -59,8 +61,10 @@ class LATCHKEY_EXPORT Lease {
   ~Lease();
 
   [[nodiscard]] Token token() const noexcept;
-  /// Path of our node in the lock's directory.
+  /// Path of our node in the lock's directory; of the first, if the hold has several.
   [[nodiscard]] const std::string& node() const noexcept;
+  /// All of them: a MultiLock has one in each directory, a Semaphore one for each permit.
+  [[nodiscard]] std::vector<std::string> nodes() const;
 
   /// Reads the clock at every call and remembers nothing (H13).
   [[nodiscard]] LeaseState state() const noexcept;
@@ -73,13 +77,38 @@ class LATCHKEY_EXPORT Lease {
   /// time-out.
   [[nodiscard]] std::stop_token lost() const noexcept;
 
+  /// Asks the service whether the lock is still ours: a round trip through its leader, so the
+  /// answer was true at some moment between call and return.
+  /// Errors: kLost, kTimedOut, what ended the session, kForked, kWouldDeadlock.
+  [[nodiscard]] Result<void> check(Deadline deadline) const;
+
+  /// Puts a check of our nodes before everything else in `multi`: if the lock has gone by the time
+  /// the service gets to it, nothing of it is carried out. Errors: kLost, if it has gone already;
+  /// kInvalidOption for a NameLock, whose name may by then be another's, and under
+  /// MutexOptions::hand_over, where one node serves several holds: compare tokens there.
+  ///
+  ///     Multi writes{{Set{"/ledger", row}}};
+  ///     if (auto ours = lease->guard(writes); !ours) return ours.error();
+  ///     auto outcome = session.call(writes, deadline);
+  ///
+  /// The session's requests run in order, so what was sent before release() is covered as well.
+  [[nodiscard]] Result<void> guard(Multi& multi) const;
+
+  /// Stop is requested when somebody asks us to let go: revoke(), or Curator's Revoker. It is a
+  /// wish; the lock stays ours until we release it. The first call starts to listen.
+  [[nodiscard]] std::stop_token release_requested() const;
+
   /// Ends the hold now; does not wait for the server. Calling it again does nothing.
   Released release() noexcept;
 
-  /// Ends the hold now and waits until the server has removed our node.
+  /// Ends the hold now and waits until the server has removed our node; at once where the lock is
+  /// not given up by it (a RecursiveMutex that is held again, a local hand-over).
   /// Errors: kTimedOut (it is still being removed in the background), kLost (it was lost before),
   /// what ended the session, kForked, kWouldDeadlock.
   Result<void> release(Deadline deadline);
+
+  /// For the recipes of this library.
+  [[nodiscard]] const std::shared_ptr<recipes::Hold>& hold() const noexcept { return hold_; }
 
  private:
   std::shared_ptr<recipes::Hold> hold_;

@@ -38,6 +38,7 @@ std::string_view name(Code code) noexcept {
     case Code::kBusy: return "Busy";
     case Code::kLost: return "Lost";
     case Code::kCounterExhausted: return "CounterExhausted";
+    case Code::kSizeMismatch: return "SizeMismatch";
   }
   return "Unknown";
 }

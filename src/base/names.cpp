@@ -1,3 +1,4 @@
+#include "latchkey/election.hpp"
 #include "latchkey/lease.hpp"
 #include "latchkey/session.hpp"
 #include "latchkey/token.hpp"
@@ -40,9 +41,20 @@ std::string_view name(LeaseState state) noexcept {
   return "unknown";
 }
 
+std::string_view name(ElectionState state) noexcept {
+  switch (state) {
+    case ElectionState::kQueued: return "queued";
+    case ElectionState::kLeading: return "leading";
+    case ElectionState::kFailed: return "failed";
+    case ElectionState::kClosed: return "closed";
+  }
+  return "unknown";
+}
+
 std::ostream& operator<<(std::ostream& out, EventKind kind) { return out << name(kind); }
 std::ostream& operator<<(std::ostream& out, SessionState state) { return out << name(state); }
 std::ostream& operator<<(std::ostream& out, LeaseState state) { return out << name(state); }
+std::ostream& operator<<(std::ostream& out, ElectionState state) { return out << name(state); }
 
 std::string to_string(Token token) {
   std::string text = std::to_string(token.zxid());

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "latchkey/election.hpp"
 #include "latchkey/lease.hpp"
 #include "latchkey/session.hpp"
 #include "latchkey/token.hpp"
@@ -22,15 +23,17 @@ TEST(Names, EveryStateAndEventHasOneOfItsOwn) {
   EXPECT_EQ(distinct_names<EventKind>(7), 7U);
   EXPECT_EQ(distinct_names<SessionState>(6), 6U);
   EXPECT_EQ(distinct_names<LeaseState>(4), 4U);
+  EXPECT_EQ(distinct_names<ElectionState>(4), 4U);
   EXPECT_EQ(name(static_cast<SessionState>(99)), "unknown");
 }
 
 TEST(Names, PrintThemselves) {
   std::ostringstream out;
 
-  out << EventKind::kDeleted << ' ' << SessionState::kSuspended << ' ' << LeaseState::kLost;
+  out << EventKind::kDeleted << ' ' << SessionState::kSuspended << ' ' << LeaseState::kLost << ' '
+      << ElectionState::kLeading;
 
-  EXPECT_EQ(out.str(), "deleted suspended lost");
+  EXPECT_EQ(out.str(), "deleted suspended lost leading");
 }
 
 TEST(Token, H16_GrowsByZxidFirstThenByHold) {

@@ -18,6 +18,7 @@ CreateOutcome outcome_of_create(const std::optional<Answer>& answer) {
   if (answer->kind == Answer::Kind::kAmbiguous) return CreateOutcome::kAmbiguous;
   if (answer->code == Code::kNoNode) return CreateOutcome::kNoNode;
   if (answer->code == Code::kNodeExists) return CreateOutcome::kNodeExists;
+  if (answer->code == Code::kRolledBack) return CreateOutcome::kRolledBack;
   return CreateOutcome::kRefused;
 }
 
@@ -80,9 +81,19 @@ void Contender::enter() {
   list_answer_.reset();
   children_.clear();
   asks_.create = next_ask();
-  asks_.list = next_ask();
   out_.push_back(action::Create{asks_.create, prefix()});
-  out_.push_back(action::List{asks_.list});
+  ask_list();
+}
+
+void Contender::ask_list() {
+  asks_.list = next_ask();
+  if (options_.watching == Watching::kNearest) {
+    out_.push_back(action::List{asks_.list});
+    return;
+  }
+  drop_directory_watch();
+  directory_watched_ = true;  // From the asking on: it may be in place before we hear of it.
+  out_.push_back(action::ListAndWatch{asks_.list});
 }
 
 void Contender::on(const event::Created& created) {
@@ -136,6 +147,7 @@ void Contender::settle_pair() {
     case AfterPair::kListAgain: return relist();
     case AfterPair::kReportList: return list_refused(*list_answer_);
     case AfterPair::kMakeParents: return make_parents();
+    case AfterPair::kEnterAgain: withdraw(asks_.list); return enter();
     case AfterPair::kSearch:
       // A lost connection paces itself; a server that answers with a fault of its own does not.
       if (create_answer_->code == Code::kServerError) return pause(AfterPause::kSearch);
@@ -163,8 +175,7 @@ void Contender::list_refused(const Answer& answer) {
 
 void Contender::relist() {
   phase_ = Phase::kListing;
-  asks_.list = next_ask();
-  out_.push_back(action::List{asks_.list});
+  ask_list();
 }
 
 /// The create was refused for want of the directory, so nothing was made and the guid stays unused:
@@ -266,6 +277,10 @@ void Contender::decide() {
 
 void Contender::wait_behind() {
   phase_ = Phase::kWaiting;
+  if (options_.watching == Watching::kDirectory) {
+    if (!directory_watched_) relist();  // It has changed since.
+    return;
+  }
   // Ours first: if the nearest turns out to be gone we know by then that we are still there.
   if (own_arm_ == Arm::kNo) watch_own();
   if (watched_ == ahead_.back() && watched_arm_ != Arm::kNo) return;
@@ -361,6 +376,7 @@ void Contender::on(const event::Touched& touched) {
 
 void Contender::prove() {
   drop_watch();
+  drop_directory_watch();
   phase_ = Phase::kProving;
   asks_.prove = next_ask();
   out_.push_back(action::Prove{asks_.prove});
@@ -375,11 +391,13 @@ void Contender::on(const event::Proved& proved) {
   }
   phase_ = Phase::kHolding;
   outcome_ = Outcome::kGranted;
+  downgrading_ = false;
   out_.push_back(action::Grant{own_->name, czxid_});
 }
 
 void Contender::on(const event::Heartbeat&) {
-  if (phase_ == Phase::kHolding && own_arm_ == Arm::kNo) watch_own();
+  const bool first = phase_ == Phase::kHolding || phase_ == Phase::kProving;
+  if (first && own_arm_ == Arm::kNo) watch_own();
 }
 
 std::string Contender::describe() const {
@@ -395,6 +413,7 @@ std::string Contender::describe() const {
     case Phase::kWaiting: return "waiting for " + watched_;
     case Phase::kProving: return "proving the lease";
     case Phase::kHolding: return "holding " + own_->name;
+    case Phase::kExchanging: return "exchanging " + own_->name + " for " + reader_name();
     case Phase::kDraining: return "draining " + options_.directory;
     case Phase::kDone: return "done";
   }

@@ -26,6 +26,24 @@ enum class Relist {
   kAlways,      ///< On every wake.
 };
 
+/// What a waiter watches.
+enum class Watching {
+  kNearest,    ///< The nearest entry that stands in its way.
+  kDirectory,  ///< The directory: it lists again on every change (the herd, on purpose).
+};
+
+/// What ends a hold that nobody lets go.
+enum class Until {
+  kLeaseEnds,  ///< The lease, by the local clock, if not the node or the session before it.
+  kNodeGoes,   ///< Only those: it is a place before something else, and nobody acts on it alone.
+};
+
+/// What to do in a directory whose counter nears its end (H35).
+enum class Spent {
+  kDrain,  ///< Leave the queue, wait until the directory is empty, make it anew.
+  kFail,   ///< With kCounterExhausted.
+};
+
 /// One attempt at a lock, from the first create to the last delete, as a machine without I/O:
 /// events in, actions out. It decides everything that is hard about a lock: what an answer proves,
 /// whom to watch, when it is first, what it owes. docs/architecture.md has the road,
@@ -34,7 +52,8 @@ enum class Relist {
 ///     Contender contender({.directory = "/locks/a"}, guids);
 ///     carry_out(contender.step(event::Start{}));
 ///
-/// Exactly one of Grant and Fail comes out, once; after a Grant at most one Lose; Done comes last,
+/// Exactly one of Grant and Fail comes out, once, and once more for a Downgrade; after a Grant at
+/// most one Lose; Done comes last,
 /// when nothing of the attempt is left on the server but debts of the session.
 ///
 /// Thread safety: one thread at a time.
@@ -47,11 +66,20 @@ class Contender {
     std::vector<std::string> extra_tags = {};  ///< See parse_place().
     Wait wait = Wait::kYes;                    ///< kNo: fail with kBusy instead of waiting.
     Relist relist = Relist::kWhenNeeded;
+    Watching watching = Watching::kNearest;
+    Spent spent = Spent::kDrain;
+    Until until = Until::kLeaseEnds;
   };
 
   Contender(Options options, GuidSource guids);
 
   [[nodiscard]] std::vector<Action> step(const Event& event);
+
+  /// Is this the node it waits or holds with?
+  [[nodiscard]] bool is_own(const std::string& name) const { return own_ && own_->name == name; }
+
+  /// Has it a node in the queue, as far as it knows?
+  [[nodiscard]] bool has_place() const { return own_.has_value(); }
 
   /// For people and tests: "entering", "waiting for _c_…", "holding", ...
   [[nodiscard]] std::string describe() const;
@@ -70,7 +98,8 @@ class Contender {
     kWaiting,    ///< Behind the places in `ahead_`, the nearest of them watched.
     kProving,    ///< First in line; the lease is being proven.
     kHolding,
-    kDraining,  ///< The counter nears its end: waiting for an empty directory (H35).
+    kExchanging,  ///< From a writer's entry to a reader's, in one transaction.
+    kDraining,    ///< The counter nears its end: waiting for an empty directory (H35).
     kDone,
   };
   enum class AfterPause { kMake, kEnter, kSearch, kList, kDrain };
@@ -96,6 +125,8 @@ class Contender {
     Ask own_watch = 0;
     Ask prove = 0;
     Ask pause = 0;
+    Ask exchange = 0;
+    Ask look = 0;
   };
 
   void on(const event::Start&);
@@ -116,6 +147,8 @@ class Contender {
   void on(const event::SessionOver& over);
   void on(const event::Cancel& cancel);
   void on(const event::Release&);
+  void on(const event::Downgrade&);
+  void on(const event::Exchanged& exchanged);
 
   // Entering (contender.cpp).
   void enter();
@@ -125,6 +158,7 @@ class Contender {
   void make_level();
   void pause(AfterPause next);
   void relist();
+  void ask_list();
 
   // Identity (contender_identity.cpp).
   void search();
@@ -154,7 +188,16 @@ class Contender {
   void drop_directory_watch();
   [[nodiscard]] std::string why_not_drained() const;
 
+  // Downgrading (contender_downgrade.cpp).
+  void exchange();
+  void look_at_exchanged();
+  void exchanged_looked(const event::Looked& looked);
+  void exchanged_for(std::int64_t czxid);
+  void exchange_lost(Code code, const std::string& why);
+  [[nodiscard]] std::string reader_name() const;
+
   // Ending (contender_end.cpp).
+  [[nodiscard]] std::string why_it_waits() const;
   void fail(Code code, std::string why = {});
   void lose(Code code);
   void own_is_gone();
@@ -167,7 +210,6 @@ class Contender {
   [[nodiscard]] Ask next_ask() { return ++last_ask_; }
   [[nodiscard]] static bool take(Ask& slot, Ask ask);
   [[nodiscard]] std::string prefix() const;
-  [[nodiscard]] bool is_own(const std::string& name) const { return own_ && own_->name == name; }
   [[nodiscard]] bool shortcut_is_sound() const;
 
   Options options_;
@@ -177,7 +219,8 @@ class Contender {
   Phase phase_ = Phase::kNew;
   AfterPause after_pause_ = AfterPause::kEnter;
   Outcome outcome_ = Outcome::kOpen;
-  bool leaving_ = false;  ///< The caller has its answer; only traces are left to remove.
+  bool downgrading_ = false;  ///< Holds still, while a second answer is to come.
+  bool leaving_ = false;      ///< The caller has its answer; only traces are left to remove.
   Ask last_ask_ = 0;
   Asks asks_;
   int round_ = 0;  ///< Back-offs in a row.

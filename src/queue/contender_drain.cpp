@@ -12,6 +12,12 @@ constexpr int kNamesToTell = 3;
 }  // namespace
 
 void Contender::drain() {
+  if (options_.spent == Spent::kFail) {
+    fail(Code::kCounterExhausted, "the sequence counter of " + options_.directory +
+                                      " nears its end: lock it once with a Mutex, which makes the "
+                                      "directory anew");
+    return leave();
+  }
   drained_once_ = true;
   drop_watch();
   withdraw(asks_.list);
@@ -74,6 +80,7 @@ void Contender::drain_listed(const Answer& answer) {
 void Contender::on(const event::DirectoryChanged&) {
   directory_watched_ = false;
   if (phase_ == Phase::kDraining && asks_.list == 0 && asks_.remove == 0) list_to_drain();
+  if (phase_ == Phase::kWaiting && options_.watching == Watching::kDirectory) relist();
 }
 
 void Contender::on(const event::Removed& removed) {

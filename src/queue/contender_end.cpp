@@ -9,7 +9,7 @@ namespace latchkey::queue {
 void Contender::on(const event::Cancel& cancel) {
   // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
   if (outcome_ != Outcome::kOpen) return;
-  fail(cancel.code, why_not_drained());
+  fail(cancel.code, phase_ == Phase::kWaiting ? why_it_waits() : why_not_drained());
   leave();
 }
 
@@ -21,8 +21,9 @@ void Contender::on(const event::Release&) {
 }
 
 void Contender::on(const event::LeaseOver&) {
+  if (downgrading_) return exchange_lost(Code::kSessionLost, {});
   // A waiter believes nothing yet; it proves its lease before it is granted anything.
-  if (phase_ != Phase::kHolding) return;
+  if (phase_ != Phase::kHolding || options_.until == Until::kNodeGoes) return;
   lose(Code::kSessionLost);
   // The session may turn out to have survived, and then its node blocks everyone (H09).
   owe_own();
@@ -33,6 +34,7 @@ void Contender::on(const event::SessionOver& over) {
   if (phase_ == Phase::kHolding) {
     lose(over.code);
   } else {
+    if (downgrading_) out_.push_back(action::Lose{over.code});
     fail(over.code);
   }
   // Everything went with the session: nothing is owed, no watch is left (H22).
@@ -41,6 +43,8 @@ void Contender::on(const event::SessionOver& over) {
 }
 
 void Contender::own_is_gone() {
+  // The exchange itself deletes it; if it was another hand, the exchange will tell.
+  if (phase_ == Phase::kExchanging) return;
   const std::string name = own_->name;
   own_.reset();
   own_arm_ = Arm::kNo;
@@ -53,9 +57,16 @@ void Contender::own_is_gone() {
   leave();
 }
 
+std::string Contender::why_it_waits() const {
+  const std::string others =
+      ahead_.size() > 1 ? " and " + std::to_string(ahead_.size() - 1) + " more" : std::string();
+  return "still behind " + ahead_.back() + others;
+}
+
 void Contender::fail(Code code, std::string why) {
   if (outcome_ != Outcome::kOpen) return;
   outcome_ = Outcome::kEnded;
+  downgrading_ = false;
   out_.push_back(action::Fail{code, std::move(why)});
 }
 
@@ -67,6 +78,12 @@ void Contender::lose(Code code) {
 /// The caller has its answer. What is known goes now; what may exist is found out first.
 void Contender::leave() {
   leaving_ = true;
+  if (phase_ == Phase::kExchanging) {
+    // Perhaps it is there. The deletes run behind the exchange, or behind a new connection, where
+    // the exchange can no longer happen (P7): so whatever of the two there is goes.
+    withdraw(asks_.exchange);
+    owe(reader_name());
+  }
   owe_own();
   drop_watch();
   drop_directory_watch();
@@ -119,7 +136,7 @@ void Contender::finish() {
   drop_watch();
   drop_directory_watch();
   for (Ask* slot : {&asks_.list, &asks_.sync, &asks_.make, &asks_.remove, &asks_.own_watch,
-                    &asks_.prove, &asks_.pause}) {
+                    &asks_.prove, &asks_.pause, &asks_.look}) {
     withdraw(*slot);
   }
   drop_candidates();

@@ -14,6 +14,7 @@ namespace latchkey::queue {
 void Contender::search() {
   phase_ = Phase::kSearching;
   drop_candidates();
+  drop_directory_watch();  // Set or not: its answer may be lost as well.
   withdraw(asks_.list);
   withdraw(asks_.sync);
   sync_answer_.reset();
@@ -75,6 +76,7 @@ void Contender::look(Candidate& candidate) {
 }
 
 void Contender::on(const event::Looked& looked) {
+  if (take(asks_.look, looked.ask)) return exchanged_looked(looked);
   const auto candidate =
       std::find_if(candidates_.begin(), candidates_.end(),
                    [&](const Candidate& one) { return one.ask != 0 && one.ask == looked.ask; });

@@ -24,6 +24,7 @@ AfterPair after_pair(CreateOutcome create, ListOutcome list) {
     case CreateOutcome::kNoNode: return AfterPair::kMakeParents;
     case CreateOutcome::kNodeExists: return AfterPair::kCounterEnded;
     case CreateOutcome::kRefused: return AfterPair::kReportCreate;
+    case CreateOutcome::kRolledBack: return AfterPair::kEnterAgain;
     case CreateOutcome::kAmbiguous: return AfterPair::kSearch;
   }
   return AfterPair::kSearch;  // What is not understood may have been carried out (H03).

@@ -5,7 +5,15 @@
 namespace latchkey::queue {
 
 /// How the create of a create-and-list pair ended.
-enum class CreateOutcome { kUnanswered, kOk, kNoNode, kNodeExists, kRefused, kAmbiguous };
+enum class CreateOutcome {
+  kUnanswered,
+  kOk,
+  kNoNode,
+  kNodeExists,
+  kRefused,
+  kRolledBack,  ///< Undone, because another part of the same transaction failed.
+  kAmbiguous,
+};
 
 /// How its list ended; the first two are said of a list that was answered OK.
 enum class ListOutcome { kShowsOwn, kLacksOwn, kNoNode, kRefused, kAmbiguous, kUnanswered };
@@ -18,6 +26,7 @@ enum class AfterPair {
   kListAgain,     ///< The node is known, the queue is not. No search needed.
   kReportList,    ///< The node is known and has to go; the list is refused for good.
   kMakeParents,   ///< The directory is missing.
+  kEnterAgain,    ///< Nothing was created, and nothing speaks against asking again.
   kCounterEnded,  ///< The server gave a number twice (H35).
   kReportCreate,  ///< Not created.
   kSearch,        ///< Perhaps created: look for it (P7).

@@ -12,7 +12,8 @@ constexpr ListOutcome kAllLists[] = {ListOutcome::kShowsOwn,  ListOutcome::kLack
 TEST(Entry, H71_OnlyAnAnsweredCreateAndAListWithOurNodeDecide) {
   for (const CreateOutcome create :
        {CreateOutcome::kUnanswered, CreateOutcome::kOk, CreateOutcome::kNoNode,
-        CreateOutcome::kNodeExists, CreateOutcome::kRefused, CreateOutcome::kAmbiguous}) {
+        CreateOutcome::kNodeExists, CreateOutcome::kRefused, CreateOutcome::kRolledBack,
+        CreateOutcome::kAmbiguous}) {
     for (const ListOutcome list : kAllLists) {
       const bool decides = after_pair(create, list) == AfterPair::kDecide;
       EXPECT_EQ(decides, create == CreateOutcome::kOk && list == ListOutcome::kShowsOwn);
@@ -35,6 +36,7 @@ TEST(Entry, H71_BehindAnyOtherCreateTheListIsNotEvenRead) {
     EXPECT_EQ(after_pair(CreateOutcome::kNoNode, list), AfterPair::kMakeParents);
     EXPECT_EQ(after_pair(CreateOutcome::kNodeExists, list), AfterPair::kCounterEnded);
     EXPECT_EQ(after_pair(CreateOutcome::kRefused, list), AfterPair::kReportCreate);
+    EXPECT_EQ(after_pair(CreateOutcome::kRolledBack, list), AfterPair::kEnterAgain);
     EXPECT_EQ(after_pair(CreateOutcome::kAmbiguous, list), AfterPair::kSearch);
   }
 }

@@ -74,6 +74,13 @@ struct Unwatch {
 };
 /// The same for the watch of a ListAndWatch.
 struct UnwatchDirectory {};
+/// In one transaction creates `to`, ephemeral with exactly this name, and deletes `from`, which is
+/// ours. Answered by event::Exchanged.
+struct Exchange {
+  Ask ask;
+  std::string from;
+  std::string to;
+};
 /// Take back an unsent request, a Prove or a Pause. If it has left already its answer still comes.
 /// A Create that was taken back in time is answered as well, with kNo and kCancelled: the contender
 /// has to learn that nothing is on its way. For everything else silence is fine.
@@ -93,7 +100,8 @@ struct Pause {
 struct Owe {
   std::string name;
 };
-/// To the caller: held. `name` is our node, `czxid` its creating transaction.
+/// To the caller: held; after a Downgrade once more, with the node that stands for it now. `name`
+/// is our node, `czxid` its creating transaction.
 struct Grant {
   std::string name;
   std::int64_t czxid;
@@ -115,8 +123,8 @@ struct Done {};
 using Action = std::variant<action::Create, action::List, action::ListAndWatch, action::Sync,
                             action::MakeDirectory, action::RemoveDirectory, action::Look,
                             action::Watch, action::Unwatch, action::UnwatchDirectory,
-                            action::Withdraw, action::Prove, action::Pause, action::Owe,
-                            action::Grant, action::Fail, action::Lose, action::Done>;
+                            action::Exchange, action::Withdraw, action::Prove, action::Pause,
+                            action::Owe, action::Grant, action::Fail, action::Lose, action::Done>;
 
 /// What a contender is told.
 namespace event {
@@ -171,6 +179,12 @@ struct Touched {
   std::string name;
 };
 struct DirectoryChanged {};
+/// `answer.code` is that of the part that failed: kNodeExists for `to`, kNoNode for `from`.
+struct Exchanged {
+  Ask ask;
+  Answer answer;
+  std::int64_t czxid = 0;
+};
 struct Proved {
   Ask ask;
   Answer answer;
@@ -178,7 +192,8 @@ struct Proved {
 struct Resumed {
   Ask ask;
 };
-/// A heartbeat went out while we hold: time to watch our own node, if not yet done.
+/// A heartbeat went out while we hold, or are about to: time to watch our own node, if not yet
+/// done.
 struct Heartbeat {};
 /// The lease's deadline passed by the local clock (H09).
 struct LeaseOver {};
@@ -191,13 +206,16 @@ struct Cancel {
 };
 /// The holder lets go.
 struct Release {};
+/// The holder of a write entry wants to go on as a reader. A second answer follows, Grant or Fail;
+/// until then the writer holds, so a loss before it is told as Lose and Fail.
+struct Downgrade {};
 
 }  // namespace event
 
-using Event =
-    std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
-                 event::Removed, event::Looked, event::Watched, event::Gone, event::Touched,
-                 event::DirectoryChanged, event::Proved, event::Resumed, event::Heartbeat,
-                 event::LeaseOver, event::SessionOver, event::Cancel, event::Release>;
+using Event = std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
+                           event::Removed, event::Looked, event::Watched, event::Gone,
+                           event::Touched, event::DirectoryChanged, event::Proved, event::Resumed,
+                           event::Heartbeat, event::LeaseOver, event::SessionOver, event::Cancel,
+                           event::Release, event::Exchanged, event::Downgrade>;
 
 }  // namespace latchkey::queue

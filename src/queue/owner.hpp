@@ -7,6 +7,9 @@
 
 namespace latchkey::queue {
 
+/// What a holder's node is set to by whoever asks it to let go: Curator's convention.
+inline constexpr std::string_view kRevokeData = "__REVOKE__";
+
 /// Who stands behind a queue entry, as its node's data tells people and tools. Nothing is ever
 /// decided by it: identity is the guid in the name and the session that owns the node.
 struct Owner {

@@ -5,6 +5,8 @@
 #include <variant>
 
 #include "base/random.hpp"
+#include "queue/owner.hpp"
+#include "recipes/answer.hpp"
 #include "session/operations.hpp"
 
 namespace latchkey::recipes {
@@ -20,49 +22,37 @@ namespace {
 
 std::string new_guid() { return queue::format_guid(base::kernel_random(), base::kernel_random()); }
 
-/// What an outcome proves. A session that moved is re-attached by the machine; the request may be
-/// asked again there, after a look at what became of it.
-Answer answer_of(const Outcome& outcome) {
-  if (outcome.ok) return {};
-  const bool ambiguous = outcome.effect == Effect::kUnknown ||
-                         outcome.code == Code::kConnectionLoss ||
-                         outcome.code == Code::kSessionMoved;
-  const bool over = is_session_over(outcome.code);
-  return {ambiguous && !over ? Answer::Kind::kAmbiguous : Answer::Kind::kNo, outcome.code};
-}
-
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
 std::shared_ptr<Attempt> Attempt::start(const std::shared_ptr<session::Host>& host,
-                                        session::Machine& machine, Plan plan, Deadline deadline,
-                                        Sink sink) {
-  auto attempt = std::make_shared<Attempt>(host, machine, std::move(plan), std::move(sink));
-  attempt->self_ = attempt;
-  attempt->member_ = machine.join(*attempt);
-  attempt->deadline_timer_ = machine.timers().add(deadline.at(), [weak = std::weak_ptr(attempt)] {
-    if (const auto self = weak.lock()) self->cancel(Code::kTimedOut);
-  });
+                                        session::Machine& machine, Plan plan,
+                                        std::shared_ptr<Claimant> claimant) {
+  auto attempt = std::make_shared<Attempt>(host, machine, std::move(plan), std::move(claimant));
+  attempt->begin();
   attempt->feed(event::Start{});
   return attempt;
 }
 
 Attempt::Attempt(const std::shared_ptr<session::Host>& host, session::Machine& machine, Plan plan,
-                 Sink sink)
-    : host_(*host),
-      shared_host_(host),
-      machine_(machine),
+                 std::shared_ptr<Claimant> claimant)
+    : Errand(host, machine, std::move(claimant)),
       plan_(std::move(plan)),
-      directory_(machine.absolute(plan_.contender.directory)),
       contender_(plan_.contender, new_guid),
-      sink_(std::move(sink)) {}
+      directory_(machine.absolute(plan_.contender.directory)) {}
 
 void Attempt::cancel(Code code) { feed(event::Cancel{code}); }
 
 void Attempt::release(session::Completion done) {
   on_removed_ = std::move(done);
   feed(event::Release{});
+}
+
+void Attempt::downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire) {
+  asking_ = std::move(reader);
+  retire_ = std::move(retire);
+  feed(event::Downgrade{});
 }
 
 void Attempt::feed(queue::Event event) {
@@ -72,9 +62,7 @@ void Attempt::feed(queue::Event event) {
   while (!events_.empty()) {
     const queue::Event next = std::move(events_.front());
     events_.pop_front();
-    for (queue::Action& wanted : contender_.step(next)) {
-      std::visit([this](auto& what) { carry_out(what); }, wanted);
-    }
+    for (queue::Action& wanted : contender_.step(next)) carry_out_any(wanted);
   }
   feeding_ = false;
 }
@@ -83,22 +71,6 @@ void Attempt::feed(queue::Event event) {
 
 std::string Attempt::path_of(const std::string& child) const {
   return directory_ == "/" ? "/" + child : directory_ + "/" + child;
-}
-
-template <class Body>
-session::CallId Attempt::send(Ask ask, Op op, const Body& body, session::Completion done,
-                              std::optional<session::WatchWish> watch) {
-  session::Call call{.op = op, .path = body.path, .watch = std::move(watch)};
-  wire::append_frame(call.frame, wire::RequestHeader{0, op}, body);
-  call.done = [self = shared_from_this(), ask, op, path = body.path,
-               done = std::move(done)](Outcome&& outcome) {
-    self->calls_.erase(ask);
-    session::report(self->host_, op, self->machine_.relative(path), outcome);
-    done(std::move(outcome));
-  };
-  const session::CallId id = machine_.submit(std::move(call), machine_.now());
-  calls_.emplace(ask, id);
-  return id;
 }
 
 void Attempt::carry_out(action::Create& action) {
@@ -136,7 +108,7 @@ void Attempt::carry_out(action::List& action) { list(action.ask, std::nullopt); 
 
 void Attempt::carry_out(action::ListAndWatch& action) {
   list(action.ask, session::WatchWish{.on = session::WatchOn::kChildren,
-                                      .watcher = [weak = weak_from_this()](const WatchEvent&) {
+                                      .watcher = [weak = weak_self()](const WatchEvent&) {
                                         if (const auto self = weak.lock())
                                           self->feed(event::DirectoryChanged{});
                                       }});
@@ -149,25 +121,12 @@ void Attempt::carry_out(action::Sync& action) {
        });
 }
 
-void Attempt::make_directory(Ask ask, const std::string& path, Parent parent) {
-  const bool container = parent == Parent::kContainer;
-  // The options speak of this lock; what lies above it is everybody's.
-  const bool is_ours = path == plan_.contender.directory;
-  send(ask, container ? Op::kCreateContainer : Op::kCreate2,
-       wire::Create{machine_.absolute(path), std::string{},
-                    session::to_wire(is_ours ? plan_.acl : open_acl()),
-                    container ? wire::CreateMode::kContainer : wire::CreateMode::kPersistent},
-       [this, ask, path, container](Outcome&& outcome) {
-         // Servers before 3.5 know no containers.
-         if (container && !outcome.ok && outcome.code == Code::kUnimplemented) {
-           return make_directory(ask, path, Parent::kPersistent);
-         }
-         feed(event::Made{ask, answer_of(outcome)});
-       });
-}
-
 void Attempt::carry_out(action::MakeDirectory& action) {
-  make_directory(action.ask, action.path, plan_.parent);
+  make_directory(action.ask, action.path,
+                 {plan_.contender.directory, plan_.acl, plan_.parent, plan_.base, plan_.base_data},
+                 [this, ask = action.ask](Answer answer) {
+                   feed(event::Made{ask, answer});
+                 });
 }
 
 void Attempt::carry_out(action::RemoveDirectory& action) {
@@ -193,7 +152,7 @@ void Attempt::carry_out(action::Watch& action) {
   const std::string name = action.name;
   session::WatchWish wish{.on = session::WatchOn::kData,
                           .kin = session::WatchTable::Kin::kYes,
-                          .watcher = [weak = weak_from_this(), name](const WatchEvent& happened) {
+                          .watcher = [weak = weak_self(), name](const WatchEvent& happened) {
                             const auto self = weak.lock();
                             if (!self || happened.kind == EventKind::kSessionOver) return;
                             self->watches_.erase(name);
@@ -206,8 +165,11 @@ void Attempt::carry_out(action::Watch& action) {
   watches_[name] = send(
       action.ask, Op::kGetData, wire::PathWatch{path_of(name), true},
       [this, ask = action.ask, name](Outcome&& outcome) {
+        const auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply);
+        const bool revoked = reply && reply->data == queue::kRevokeData && contender_.is_own(name);
         feed(event::Watched{ask, answer_of(outcome)});
         if (outcome.ok) look_for_ended(name);
+        if (revoked) tell_asked_to_let_go();
       },
       std::move(wish));
 }
@@ -240,40 +202,33 @@ void Attempt::carry_out(action::UnwatchDirectory&) {
   machine_.unwatch(*std::exchange(directory_watch_, std::nullopt), machine_.now());
 }
 
-void Attempt::carry_out(action::Withdraw& action) {
-  const auto call = calls_.find(action.ask);
-  if (call != calls_.end()) machine_.withdraw(call->second, machine_.now());
-}
-
-void Attempt::carry_out(action::Prove& action) {
-  if (machine_.now() < machine_.lease().deadline()) {
-    return feed(event::Proved{action.ask, Answer{}});
-  }
-  send(action.ask, Op::kSync, wire::PathOnly{directory_},
+void Attempt::carry_out(action::Exchange& action) {
+  wire::Multi body;
+  body.ops.push_back(
+      {Op::kCreate, wire::Create{path_of(action.to), plan_.data, session::to_wire(plan_.acl),
+                                 wire::CreateMode::kEphemeral}});
+  body.ops.push_back({Op::kDelete, wire::PathVersion{path_of(action.from), -1}});
+  send(action.ask, Op::kMulti, path_of(action.from), body,
        [this, ask = action.ask](Outcome&& outcome) {
-         const bool fresh = machine_.now() < machine_.lease().deadline();
-         if (!outcome.ok || fresh) return feed(event::Proved{ask, answer_of(outcome)});
-         // An answer that took a lease's time to come, or came after a long silence of ours, proves
-         // nothing about now: ask again, after a heartbeat.
-         pause_timer_ = machine_.timers().add(
-             machine_.now() + machine_.lease().heartbeat(), [weak = weak_from_this(), ask] {
-               const auto self = weak.lock();
-               if (self) self->feed(event::Proved{ask, {Answer::Kind::kAmbiguous, {}}});
-             });
+         feed(event::Exchanged{ask, answer_of_multi(outcome, 2), outcome.zxid});
        });
 }
 
+void Attempt::carry_out(action::Withdraw& action) { withdraw(action.ask); }
+
+void Attempt::carry_out(action::Prove& action) {
+  prove(action.ask, directory_, [this, ask = action.ask](Answer answer) {
+    feed(event::Proved{ask, answer});
+  });
+}
+
 void Attempt::carry_out(action::Pause& action) {
-  pause_timer_ = machine_.timers().add(machine_.now() + machine_.back_off(action.round),
-                                       [weak = weak_from_this(), ask = action.ask] {
-                                         if (const auto self = weak.lock())
-                                           self->feed(event::Resumed{ask});
-                                       });
+  pause(action.round, [this, ask = action.ask] { feed(event::Resumed{ask}); });
 }
 
 void Attempt::owe(const std::string& name) {
   const std::string path = path_of(name);
-  auto done = [self = shared_from_this(), path,
+  auto done = [self = weak_self().lock(), path,
                told = std::exchange(on_removed_, {})](Outcome&& outcome) {
     session::report(self->host_, Op::kDelete, self->machine_.relative(path), outcome);
     if (told) told(std::move(outcome));
@@ -288,73 +243,29 @@ void Attempt::carry_out(action::Owe& action) {
 
 // Answers to the caller.
 
-Error Attempt::error_of(Code code, const std::string& why) const {
-  Outcome outcome;
-  outcome.code = code;
-  outcome.detail = why;
-  if (why.empty() && code == Code::kTimedOut) outcome.detail = machine_.last_trouble();
-  return session::make_error("lock", plan_.contender.directory, outcome);
-}
-
 void Attempt::carry_out(action::Grant& action) {
-  machine_.timers().cancel(std::exchange(deadline_timer_, 0));
-  auto hold = std::make_shared<Hold>(shared_host_.lock(), weak_from_this(), Token(action.czxid),
-                                     machine_.relative(path_of(action.name)));
-  hold_ = hold;
-  // A heartbeat tells us to watch our own node, but where requests are frequent there are none.
-  heartbeat_timer_ = machine_.timers().add(machine_.now() + machine_.lease().heartbeat(),
-                                           [weak = weak_from_this()] {
-                                             if (const auto self = weak.lock())
-                                               self->on_heartbeat();
-                                           });
-  std::exchange(sink_, {})(std::move(hold));
+  if (const auto retire = std::exchange(retire_, {})) retire();
+  tell_granted({.token = Token(action.czxid),
+                .nodes = {{machine_.relative(path_of(action.name)), action.czxid}}});
 }
 
 void Attempt::carry_out(action::Fail& action) {
-  machine_.timers().cancel(std::exchange(deadline_timer_, 0));
-  std::exchange(sink_, {})(error_of(action.code, action.why));
+  tell_failed(error_of(action.code, action.why, plan_.contender.directory));
 }
 
-void Attempt::carry_out(action::Lose&) {
-  auto hold = hold_.lock();
-  if (!hold) return;
-  hold->mark_lost();
-  auto self = shared_from_this();
-  // Whoever comes next must not hold before our holder knows that it no longer does: the delete
-  // waits until its callbacks have run, but not longer than the session's time-out, should one
-  // hang.
+void Attempt::carry_out(action::Lose& action) {
   telling_loss_ = true;
-  telling_timer_ =
-      machine_.timers().add(machine_.now() + machine_.timeout(), [self] { self->loss_is_told(); });
-  // The hold may be the last that keeps the session open, and the session must not be closed from
-  // in here: so it is let go over there.
-  host_.post([hold = std::move(hold), self = std::move(self)] {
-    hold->announce_loss();
-    hold->host().enter([&](session::Machine&, Instant) { self->loss_is_told(); });
+  tell_lost(action.code, [this] {
+    telling_loss_ = false;
+    for (const std::string& name : std::exchange(held_back_, {})) owe(name);
   });
 }
 
-void Attempt::loss_is_told() {
-  telling_loss_ = false;
-  machine_.timers().cancel(std::exchange(telling_timer_, 0));  // It would keep us until it rings.
-  for (const std::string& name : std::exchange(held_back_, {})) owe(name);
-}
-
 void Attempt::carry_out(action::Done&) {
-  machine_.leave(member_);
-  for (const session::Timers::Id timer : {deadline_timer_, pause_timer_, heartbeat_timer_}) {
-    machine_.timers().cancel(timer);
-  }
   for (const auto& [name, setter] : watches_) machine_.unwatch(setter, machine_.now());
   watches_.clear();
   if (directory_watch_) machine_.unwatch(*directory_watch_, machine_.now());
-  // Whoever waits for the removal of a node that nobody owed any more must not wait for ever.
-  if (on_removed_) {
-    Outcome outcome;
-    outcome.code = machine_.is_over() ? machine_.over_code() : Code::kLost;
-    std::exchange(on_removed_, {})(std::move(outcome));
-  }
-  self_.reset();
+  finish();
 }
 
 }  // namespace latchkey::recipes

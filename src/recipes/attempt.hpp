@@ -6,12 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "latchkey/mutex.hpp"
 #include "queue/contender.hpp"
-#include "recipes/hold.hpp"
-#include "session/host.hpp"
+#include "recipes/errand.hpp"
 
 namespace latchkey::recipes {
 
@@ -21,35 +20,45 @@ struct Plan {
   std::string data;  ///< Of our node: who we are.
   std::vector<Acl> acl;
   Parent parent = Parent::kContainer;
+  std::string base = {};       ///< See Ground.
+  std::string base_data = {};  ///< See Ground.
 };
 
-/// One contender on one session: carries out what it asks for and tells it what came back. Lives on
-/// after its caller has got an answer, until nothing of it is left on the server.
-///
-/// Thread safety: session strand only: every member runs with the session's machine held.
-class Attempt final : public session::Member, public std::enable_shared_from_this<Attempt> {
+/// One contender on one session: carries out what it asks for and tells it what came back.
+/// Thread safety: session strand only.
+class Attempt : public Errand {
  public:
-  /// Gets the one answer of the attempt.
-  using Sink = std::function<void(Result<std::shared_ptr<Hold>>)>;
-
   static std::shared_ptr<Attempt> start(const std::shared_ptr<session::Host>& host,
-                                        session::Machine& machine, Plan plan, Deadline deadline,
-                                        Sink sink);
+                                        session::Machine& machine, Plan plan,
+                                        std::shared_ptr<Claimant> claimant);
 
   Attempt(const std::shared_ptr<session::Host>& host, session::Machine& machine, Plan plan,
-          Sink sink);
+          std::shared_ptr<Claimant> claimant);
 
-  void cancel(Code code);
-  /// The holder lets go; `done`, if any, hears when the server has removed the node.
-  void release(session::Completion done);
+  void cancel(Code code) override;
+  void release(session::Completion done) override;
+  /// A writer's hold is to become a reader's: `reader` hears how that went, and is the claimant
+  /// from then on; right before, `retire` is called. Until then a loss is told to the writer as
+  /// well.
+  void downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire);
+  void listen() override { feed(queue::event::Heartbeat{}); }
 
   void on_heartbeat() override { feed(queue::event::Heartbeat{}); }
   void on_lease_over() override { feed(queue::event::LeaseOver{}); }
   void on_session_over(Code code) override { feed(queue::event::SessionOver{code}); }
 
- private:
-  void feed(queue::Event event);
+ protected:
+  /// Passes on what has happened, and carries out what comes of it.
+  virtual void feed(queue::Event event);
+  void carry_out_any(queue::Action& wish) {
+    std::visit([this](auto& what) { carry_out(what); }, wish);
+  }
+  [[nodiscard]] std::string path_of(const std::string& child) const;
 
+  const Plan plan_;
+  queue::Contender contender_;
+
+ private:
   void carry_out(queue::action::Create& action);
   void carry_out(queue::action::List& action);
   void carry_out(queue::action::ListAndWatch& action);
@@ -60,6 +69,7 @@ class Attempt final : public session::Member, public std::enable_shared_from_thi
   void carry_out(queue::action::Watch& action);
   void carry_out(queue::action::Unwatch& action);
   void carry_out(queue::action::UnwatchDirectory& action);
+  void carry_out(queue::action::Exchange& action);
   void carry_out(queue::action::Withdraw& action);
   void carry_out(queue::action::Prove& action);
   void carry_out(queue::action::Pause& action);
@@ -69,40 +79,21 @@ class Attempt final : public session::Member, public std::enable_shared_from_thi
   void carry_out(queue::action::Lose& action);
   void carry_out(queue::action::Done& action);
 
-  /// Sends a request for `ask`; `done` runs with the machine held.
-  template <class Body>
-  session::CallId send(queue::Ask ask, wire::Op op, const Body& body, session::Completion done,
-                       std::optional<session::WatchWish> watch = std::nullopt);
   void look_for_ended(const std::string& name);
   void owe(const std::string& name);
-  /// The holder has been told of its loss: what it owes may leave.
-  void loss_is_told();
   void list(queue::Ask ask, std::optional<session::WatchWish> watch);
-  void make_directory(queue::Ask ask, const std::string& path, Parent parent);
-  [[nodiscard]] std::string path_of(const std::string& child) const;
-  [[nodiscard]] Error error_of(Code code, const std::string& why) const;
 
-  session::Host& host_;
-  std::weak_ptr<session::Host> shared_host_;
-  session::Machine& machine_;
-  const Plan plan_;
-  const std::string directory_;  ///< As the server knows it.
-  queue::Contender contender_;
-  Sink sink_;
-  std::shared_ptr<Attempt> self_;  ///< Until Done.
-  session::Machine::MemberId member_ = 0;
-  session::Timers::Id deadline_timer_ = 0;
-  session::Timers::Id pause_timer_ = 0;
-  session::Timers::Id heartbeat_timer_ = 0;
-  std::map<queue::Ask, session::CallId> calls_;     ///< Unanswered.
+  [[nodiscard]] std::weak_ptr<Attempt> weak_self() {
+    return std::static_pointer_cast<Attempt>(shared_from_this());
+  }
+
+  const std::string directory_;                     ///< As the server knows it.
+  std::function<void()> retire_;                    ///< While asking for a downgrade.
   std::map<std::string, session::CallId> watches_;  ///< By child.
   std::optional<session::CallId> directory_watch_;
-  std::weak_ptr<Hold> hold_;
-  session::Completion on_removed_;
 
   // Between a loss and its announcement.
   bool telling_loss_ = false;
-  session::Timers::Id telling_timer_ = 0;
   std::vector<std::string> held_back_;  ///< Nodes to owe once the holder knows.
 
   std::deque<queue::Event> events_;

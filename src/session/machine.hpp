@@ -151,6 +151,9 @@ class Machine {
   /// Drops it on this side only: the node is about to be deleted and takes the server's with it.
   void forget_watch(CallId setter);
   Timers& timers() { return timers_; }
+  /// What recipes of this session share, by a name of their choice, for as long as one of them has
+  /// it.
+  std::map<std::string, std::weak_ptr<void>>& commons() { return commons_; }
   /// How long to wait before try number `round` + 1, by the session's RetryPolicy.
   [[nodiscard]] Duration back_off(int round);
 
@@ -383,6 +386,7 @@ class Machine {
   std::vector<Completion> close_waiters_;
 
   std::map<MemberId, Member*> members_;
+  std::map<std::string, std::weak_ptr<void>> commons_;
   MemberId last_member_ = 0;
 
   // For the driver.

@@ -179,6 +179,7 @@ std::string_view explain(Code code) noexcept {
     case Code::kBusy: return "somebody else is ahead";
     case Code::kLost: return "our queue entry was deleted by another hand";
     case Code::kCounterExhausted: return "the directory's sequence counter is at its end";
+    case Code::kSizeMismatch: return "the semaphore has another size";
   }
   return name(code);
 }

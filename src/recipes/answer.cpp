@@ -1,0 +1,41 @@
+#include "recipes/answer.hpp"
+
+#include <variant>
+
+namespace latchkey::recipes {
+
+using queue::Answer;
+
+Answer answer_of(const session::Outcome& outcome) {
+  if (outcome.ok) return {};
+  // A session that moved is re-attached by the machine; the request may be asked again there, after
+  // a look at what became of it.
+  const bool ambiguous = outcome.effect == Effect::kUnknown ||
+                         outcome.code == Code::kConnectionLoss ||
+                         outcome.code == Code::kSessionMoved;
+  const bool over = is_session_over(outcome.code);
+  return {ambiguous && !over ? Answer::Kind::kAmbiguous : Answer::Kind::kNo, outcome.code};
+}
+
+Answer answer_of_multi(const session::Outcome& outcome, std::size_t parts, std::size_t* culprit) {
+  if (!outcome.ok) return answer_of(outcome);
+  const auto* reply = std::get_if<wire::MultiReply>(&outcome.reply);
+  if (!reply || reply->results.size() != parts) {
+    return {Answer::Kind::kAmbiguous, Code::kServerError};
+  }
+  bool failed = false;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const auto* error = std::get_if<wire::ErrorReply>(&reply->results[i].body);
+    failed = failed || error;
+    // In a failed multi 0 stands before the culprit and -2 after it.
+    if (!error || error->err == wire::Err::kOk || error->err == wire::Err::kRuntimeInconsistency) {
+      continue;
+    }
+    if (culprit) *culprit = i;
+    return {Answer::Kind::kNo, session::code_of(error->err)};
+  }
+  if (!failed) return {};
+  return {Answer::Kind::kNo, Code::kRolledBack};
+}
+
+}  // namespace latchkey::recipes

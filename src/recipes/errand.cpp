@@ -1,0 +1,149 @@
+#include "recipes/errand.hpp"
+
+#include "recipes/answer.hpp"
+
+namespace latchkey::recipes {
+
+using queue::Answer;
+using queue::Ask;
+using session::Outcome;
+using wire::Op;
+
+void announce_loss(session::Machine& machine, Claimant& claimant, Code code,
+                   std::function<void()> told) {
+  struct Notice {
+    std::function<void()> told;
+    session::Timers::Id timer = 0;
+  };
+  const auto notice = std::make_shared<Notice>(Notice{.told = std::move(told)});
+  const auto pass_on = [&machine, notice] {
+    machine.timers().cancel(notice->timer);
+    if (const auto first = std::exchange(notice->told, {})) first();
+  };
+  notice->timer = machine.timers().add(machine.now() + machine.timeout(), pass_on);
+  claimant.lost(code, pass_on);
+}
+
+void Errand::begin() {
+  self_ = shared_from_this();
+  member_ = machine_.join(*this);
+}
+
+void Errand::finish() {
+  machine_.leave(member_);
+  for (const session::Timers::Id timer : {pause_timer_, heartbeat_timer_}) {
+    machine_.timers().cancel(timer);
+  }
+  Outcome outcome;
+  outcome.code = machine_.is_over() ? machine_.over_code() : Code::kLost;
+  tell_removed(std::move(outcome));
+  self_.reset();
+}
+
+// Requests.
+
+session::CallId Errand::submit(Ask ask, session::Call call, session::Completion done) {
+  call.done = [self = weak_self().lock(), ask, op = call.op, path = call.path,
+               done = std::move(done)](Outcome&& outcome) {
+    self->calls_.erase(ask);
+    session::report(self->host_, op, self->machine_.relative(path), outcome);
+    done(std::move(outcome));
+  };
+  const session::CallId id = machine_.submit(std::move(call), machine_.now());
+  calls_.emplace(ask, id);
+  return id;
+}
+
+void Errand::withdraw(Ask ask) {
+  const auto call = calls_.find(ask);
+  if (call != calls_.end()) machine_.withdraw(call->second, machine_.now());
+}
+
+void Errand::prove(Ask ask, const std::string& path, Told done) {
+  if (machine_.now() < machine_.lease().deadline()) return done(Answer{});
+  send(ask, Op::kSync, wire::PathOnly{path}, [this, done = std::move(done)](Outcome&& outcome) {
+    const bool fresh = machine_.now() < machine_.lease().deadline();
+    if (!outcome.ok || fresh) return done(answer_of(outcome));
+    // An answer that took a lease's time to come, or came after a long silence of ours, proves
+    // nothing about now: ask again, after a heartbeat.
+    pause_timer_ = machine_.timers().add(machine_.now() + machine_.lease().heartbeat(),
+                                         [weak = weak_self(), done] {
+                                           const auto self = weak.lock();
+                                           if (self) done({Answer::Kind::kAmbiguous, {}});
+                                         });
+  });
+}
+
+void Errand::pause(int round, std::function<void()> done) {
+  pause_timer_ = machine_.timers().add(machine_.now() + machine_.back_off(round),
+                                       [weak = weak_self(), done = std::move(done)] {
+                                         if (const auto self = weak.lock()) done();
+                                       });
+}
+
+void Errand::make_directory(Ask ask, const std::string& path, const Ground& ground, Told done) {
+  const bool container = ground.parent == Parent::kContainer;
+  // The options speak of this lock; what lies above it is everybody's.
+  const bool is_base = !ground.base.empty() && path == ground.base;
+  const bool is_ours = path == ground.directory || is_base;
+  send(ask, container ? Op::kCreateContainer : Op::kCreate2,
+       wire::Create{machine_.absolute(path), is_base ? ground.base_data : std::string{},
+                    session::to_wire(is_ours ? ground.acl : open_acl()),
+                    container ? wire::CreateMode::kContainer : wire::CreateMode::kPersistent},
+       [this, ask, path, ground, done = std::move(done)](Outcome&& outcome) {
+         // Servers before 3.5 know no containers.
+         if (ground.parent == Parent::kContainer && !outcome.ok &&
+             outcome.code == Code::kUnimplemented) {
+           Ground older = ground;
+           older.parent = Parent::kPersistent;
+           return make_directory(ask, path, older, done);
+         }
+         done(answer_of(outcome));
+       });
+}
+
+// Words to the claimant.
+
+Error Errand::error_of(Code code, const std::string& why, const std::string& path) const {
+  Outcome outcome;
+  outcome.code = code;
+  outcome.detail = why;
+  if (why.empty() && code == Code::kTimedOut) outcome.detail = machine_.last_trouble();
+  return session::make_error("lock", path, outcome);
+}
+
+void Errand::tell_granted(Granted grant) {
+  // A heartbeat tells us to watch our own node, but where requests are frequent there are none.
+  machine_.timers().cancel(heartbeat_timer_);
+  heartbeat_timer_ =
+      machine_.timers().add(machine_.now() + machine_.lease().heartbeat(), [weak = weak_self()] {
+        if (const auto self = weak.lock()) self->on_heartbeat();
+      });
+  claimant_ = asking_;
+  std::exchange(asking_, {})->granted(std::move(grant));
+  if (std::exchange(asked_to_let_go_, false)) tell_asked_to_let_go();
+}
+
+void Errand::tell_failed(Error error) { std::exchange(asking_, {})->failed(std::move(error)); }
+
+void Errand::tell_lost(Code code, std::function<void()> told) {
+  const auto claimant = claimant_.lock();
+  if (!claimant) return told();
+  announce_loss(machine_, *claimant, code,
+                [self = shared_from_this(), told = std::move(told)] { told(); });
+}
+
+void Errand::tell_asked_to_let_go() {
+  const auto claimant = claimant_.lock();
+  if (asking_) {
+    asked_to_let_go_ = true;
+  } else if (claimant) {
+    claimant->asked_to_let_go();
+  }
+}
+
+void Errand::tell_removed(Outcome outcome) {
+  if (on_removed_) std::exchange(on_removed_, {})(std::move(outcome));
+}
+
+}  // namespace latchkey::recipes

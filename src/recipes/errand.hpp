@@ -1,0 +1,113 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "latchkey/lock.hpp"
+#include "latchkey/node.hpp"
+#include "queue/messages.hpp"
+#include "recipes/claim.hpp"
+#include "session/host.hpp"
+#include "session/operations.hpp"
+
+namespace latchkey::recipes {
+
+/// How the directories of a lock are made, where they are missing.
+struct Ground {
+  std::string directory;  ///< The lock's own, as the user knows it; empty if none is its own.
+  std::vector<Acl> acl;   ///< Of that one. Those above it are open to everyone.
+  Parent parent = Parent::kContainer;
+  std::string base = {};       ///< A level above it that is the lock's own too, if there is one.
+  std::string base_data = {};  ///< What is written there, by whoever makes it.
+};
+
+/// Tells the holder that it no longer holds. Whoever comes next must not hold before it knows: what
+/// was held may be given up when `told` is called, which is when the holder's callbacks have run,
+/// but not later than the session's time-out, should one hang. Session strand only.
+void announce_loss(session::Machine& machine, Claimant& claimant, Code code,
+                   std::function<void()> told);
+
+/// What all claims have in common that keep nodes of their own on the server: a place among the
+/// session's members, requests numbered by their asks, the proof of the lease, pauses, missing
+/// directories, and the words to the claimant. What to do and when is said by a machine of
+/// src/queue; a subclass feeds it.
+///
+/// Thread safety: session strand only.
+class Errand : public Claim, public session::Member {
+ protected:
+  Errand(const std::shared_ptr<session::Host>& host, session::Machine& machine,
+         std::shared_ptr<Claimant> claimant)
+      : host_(*host), machine_(machine), asking_(std::move(claimant)), claimant_(asking_) {}
+
+  /// From here on it keeps itself alive, until finish().
+  void begin();
+  /// Nothing is left to do. Whoever waits for a removal that has not been told of hears now that
+  /// there was nothing to remove.
+  void finish();
+
+  /// Sends a request for `ask`; `done` runs with the machine held.
+  template <class Body>
+  session::CallId send(queue::Ask ask, wire::Op op, const std::string& path, const Body& body,
+                       session::Completion done,
+                       std::optional<session::WatchWish> watch = std::nullopt) {
+    session::Call call{.op = op, .path = path, .watch = std::move(watch)};
+    wire::append_frame(call.frame, wire::RequestHeader{0, op}, body);
+    return submit(ask, std::move(call), std::move(done));
+  }
+  template <class Body>
+  session::CallId send(queue::Ask ask, wire::Op op, const Body& body, session::Completion done,
+                       std::optional<session::WatchWish> watch = std::nullopt) {
+    return send(ask, op, body.path, body, std::move(done), std::move(watch));
+  }
+  /// Takes it back if it has not left yet: then it ends with kCancelled.
+  void withdraw(queue::Ask ask);
+
+  using Told = std::function<void(queue::Answer)>;
+  /// Success once the session's lease is proven fresh (P5, H12), if need be by a sync of `path`.
+  void prove(queue::Ask ask, const std::string& path, Told done);
+  /// Calls back after a back-off that grows with `round`.
+  void pause(int round, std::function<void()> done);
+  /// Creates one directory level, `path` as the user knows it.
+  void make_directory(queue::Ask ask, const std::string& path, const Ground& ground, Told done);
+
+  // Words to the claimant.
+
+  void tell_granted(Granted grant);
+  void tell_failed(Error error);
+  /// See announce_loss(); with nobody to tell, `told` is called at once.
+  void tell_lost(Code code, std::function<void()> told);
+  /// Somebody wants the holder to let go. A wish that comes while we wait is for the holder we
+  /// become.
+  void tell_asked_to_let_go();
+  /// What was held is gone from the server, or stays for the reason given.
+  void tell_removed(session::Outcome outcome);
+
+  [[nodiscard]] Error error_of(Code code, const std::string& why, const std::string& path) const;
+
+  session::Host& host_;
+  session::Machine& machine_;
+  std::shared_ptr<Claimant> asking_;  ///< Until it has its answer.
+  std::weak_ptr<Claimant> claimant_;
+  session::Completion on_removed_;
+
+ private:
+  session::CallId submit(queue::Ask ask, session::Call call, session::Completion done);
+  /// For callbacks that must not keep us alive.
+  [[nodiscard]] std::weak_ptr<Errand> weak_self() {
+    return std::static_pointer_cast<Errand>(shared_from_this());
+  }
+
+  std::shared_ptr<Claim> self_;
+  session::Machine::MemberId member_ = 0;
+  session::Timers::Id pause_timer_ = 0;
+  session::Timers::Id heartbeat_timer_ = 0;
+  std::map<queue::Ask, session::CallId> calls_;  ///< Unanswered.
+  bool asked_to_let_go_ = false;                 ///< And not yet told.
+};
+
+}  // namespace latchkey::recipes

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "latchkey/mutex.hpp"
+#include "latchkey/node.hpp"
+#include "latchkey/path.hpp"
+#include "queue/contender.hpp"
+#include "recipes/recipe.hpp"
+
+namespace latchkey::recipes {
+
+/// What the entries of one such lock have in common.
+struct EntryStyle {
+  queue::Contender::Options contender = {};  ///< Its directory and `wait` are filled in.
+  std::string reason = {};
+  /// Of our nodes; without it they say who we are.
+  std::optional<std::string> data = {};
+  std::vector<Acl> acl = open_acl();
+  Parent parent = Parent::kContainer;
+};
+
+/// The recipe that is one entry in one queue: mutex, either side of a read-write lock, election.
+/// Thread safety: any thread.
+class QueueRecipe final : public Recipe {
+ public:
+  QueueRecipe(std::shared_ptr<session::Host> host, Path directory, EntryStyle style);
+
+  [[nodiscard]] Result<void> check() const override;
+  std::shared_ptr<Claim> start(session::Machine& machine, queue::Wait wait,
+                               std::shared_ptr<Claimant> claimant) const override;
+
+ private:
+  const Path directory_;
+  const EntryStyle style_;
+};
+
+/// The recipe of a mutex: a queue, with the lock delay and the local hand-over it asks for.
+[[nodiscard]] std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>& host,
+                                                         Path directory,
+                                                         const MutexOptions& options);
+
+}  // namespace latchkey::recipes
