@@ -68,11 +68,14 @@ void add_slot_steps(const World& world, int id, std::vector<Step>& steps) {
     }
     return;
   }
-  if (slot.holding) {
+  if (slot.holding && !slot.downgrading) {
     steps.push_back({"release slot", id, to<&World::release>});
+    if (!slot.shares) {
+      steps.push_back({"downgrade slot", id, to<&World::downgrade>, &Troubles::downgrades});
+    }
     steps.push_back({"heartbeat", slot.client, to<&World::heartbeat>, &Troubles::heartbeats});
   }
-  if (!slot.cancelled) {
+  if (!slot.cancelled || slot.downgrading) {
     steps.push_back({"cancel slot", id, [](World& w, int who) { w.cancel(who, Code::kTimedOut); },
                      &Troubles::cancels});
   }
@@ -88,7 +91,10 @@ std::string nth_entry(const World& world, int index) {
 bool is_predictable(const World& world, int id, const Troubles& left) {
   const Client& client = world.clients()[static_cast<std::size_t>(id)];
   if (client.inbox.empty() || client.crashed || !client.lease_fresh) return false;
-  if (left.cuts + left.cancels + left.lease_ends + left.crashes + left.heartbeats > 0) return false;
+  if (left.cuts + left.cancels + left.lease_ends + left.crashes + left.heartbeats +
+          left.downgrades >
+      0)
+    return false;
   for (const Slot& slot : world.slots()) {
     if (slot.client == id && (!slot.started || slot.holding)) return false;
   }
@@ -128,7 +134,7 @@ std::vector<Step> steps_of(const World& world, const Troubles& left) {
 std::size_t budget_of(const Troubles& left) {
   std::size_t sum = 0;
   for (const int count : {left.cuts, left.cancels, left.lease_ends, left.crashes, left.deletions,
-                          left.touches, left.removals, left.heartbeats}) {
+                          left.touches, left.removals, left.heartbeats, left.downgrades}) {
     sum = sum * 8 + static_cast<std::size_t>(count);
   }
   return sum;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenario/mini_world.hpp"
@@ -18,6 +19,7 @@ struct Troubles {
   int touches = 0;
   int removals = 0;  ///< Of the empty directory.
   int heartbeats = 0;
+  int downgrades = 0;
 };
 
 /// Goes through every order in which the messages, callers and troubles of a world can happen,
@@ -30,7 +32,7 @@ struct Troubles {
 /// Everyone starts whenever it likes, and whoever holds releases sooner or later.
 class Explorer {
  public:
-  Explorer(const World& world, Troubles troubles) : world_(world), troubles_(troubles) {}
+  Explorer(World world, Troubles troubles) : world_(std::move(world)), troubles_(troubles) {}
 
   void run(std::size_t most_states = 3'000'000);
 
@@ -40,7 +42,7 @@ class Explorer {
   [[nodiscard]] bool complete() const { return complete_; }
 
  private:
-  const World& world_;
+  const World world_;
   Troubles troubles_;
   std::string failure_;
   std::size_t states_ = 0;

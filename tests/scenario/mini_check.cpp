@@ -1,63 +1,18 @@
 // What has to hold in the little world, and how two of its states are told apart.
 #include <algorithm>
-#include <functional>
-#include <string_view>
+#include <utility>
 
+#include "queue/admission.hpp"
+#include "scenario/mini_probe.hpp"
 #include "scenario/mini_world.hpp"
 
-namespace latchkey::mini {
-
-/// Folds values into one number. Lists are folded with their length, so that "a, bc" is not "ab,
-/// c".
-class Fold {
- public:
-  void number(std::uint64_t value) {
-    value ^= value >> 31;
-    value *= 0x7fb5d329728ea185ULL;
-    value ^= value >> 27;
-    sum_ = (sum_ ^ value) * 0x9e3779b97f4a7c15ULL;
-    sum_ ^= sum_ >> 29;
-  }
-  void text(std::string_view text) { number(std::hash<std::string_view>{}(text)); }
-  template <class Names>
-  void texts(const Names& names) {
-    number(names.size());
-    for (const std::string& name : names) text(name);
-  }
-  template <class Enum>
-  void kind(Enum value) {
-    number(static_cast<std::uint64_t>(static_cast<int>(value)));
-  }
-  void flags(std::initializer_list<bool> flags) {
-    std::uint64_t bits = 1;
-    for (const bool flag : flags) bits = bits * 2 + (flag ? 1 : 0);
-    number(bits);
-  }
-  [[nodiscard]] std::size_t sum() const { return sum_; }
-
- private:
-  std::uint64_t sum_ = 0;
-};
-
-}  // namespace latchkey::mini
-
 namespace latchkey::queue {
-
-/// Looks into a contender.
-struct ContenderProbe {
-  static void fold(const Contender& self, mini::Fold& fold);
-  static int role(const Contender& self, Ask ask);
-
-  static bool waits(const Contender& self) { return self.phase_ == Contender::Phase::kWaiting; }
-  static std::string own(const Contender& self) { return self.own_ ? self.own_->name : ""; }
-  static const std::string& watched(const Contender& self) { return self.watched_; }
-};
 
 int ContenderProbe::role(const Contender& self, Ask ask) {
   const Contender::Asks& asks = self.asks_;
   int role = 1;
   for (const Ask slot : {asks.create, asks.list, asks.sync, asks.make, asks.remove, asks.watch,
-                         asks.own_watch, asks.prove, asks.pause}) {
+                         asks.own_watch, asks.prove, asks.pause, asks.exchange, asks.look}) {
     if (slot != 0 && slot == ask) return role;
     ++role;
   }
@@ -79,12 +34,14 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
   fold.kind(self.outcome_);
   fold.kind(self.round_);
   const Contender::Asks& asks = self.asks_;
-  fold.flags({self.leaving_, asks.create != 0, asks.list != 0, asks.sync != 0, asks.make != 0,
-              asks.remove != 0, asks.watch != 0, asks.own_watch != 0, asks.prove != 0,
-              asks.pause != 0, self.may_downgrade_, self.directory_watched_,
-              self.parents_.has_value(), self.own_.has_value(), self.drained_once_});
+  fold.flags({self.leaving_, self.downgrading_, asks.create != 0, asks.list != 0, asks.sync != 0,
+              asks.make != 0, asks.remove != 0, asks.watch != 0, asks.own_watch != 0,
+              asks.prove != 0, asks.pause != 0, asks.exchange != 0, asks.look != 0,
+              self.may_downgrade_, self.directory_watched_, self.parents_.has_value(),
+              self.own_.has_value(), self.drained_once_});
   fold.text(self.guid_);
   fold.text(own(self));
+  fold.kind(self.options_.tag);
   fold.number(static_cast<std::uint64_t>(self.czxid_));
   fold.texts(self.owed_);
   fold.texts(self.strangers_);
@@ -161,7 +118,8 @@ bool World::is_idle(int client) const {
 void World::granted(int slot, const queue::action::Grant& grant) {
   Slot& self = slot_at(slot);
   say(self.name + " is granted " + grant.name + ", token " + std::to_string(grant.czxid));
-  if (self.granted || self.failed) violate(self.name + " is answered twice");
+  const bool second = std::exchange(self.downgrading, false);
+  if ((self.granted && !second) || self.failed) violate(self.name + " is answered twice");
   self.granted = true;
   self.holding = true;
   grants_.push_back(slot);
@@ -205,7 +163,8 @@ void World::check() {
     const Waiting waiting = waiting_of(slot.machine);
     const Client& client = clients_[static_cast<std::size_t>(slot.client)];
     if (!waiting.waits || client.crashed || !is_idle(slot.client)) continue;
-    if (!leader_.entries.contains(waiting.watched) ||
+    const bool herd = ContenderProbe::watches_directory(slot.machine);
+    if ((!herd && !leader_.entries.contains(waiting.watched)) ||
         !client.server_watches.contains(waiting.watched)) {
       violate(slot.name + " waits for " + waiting.watched + ", which will not wake it");
     }
@@ -225,21 +184,19 @@ void World::check_at_rest() {
     const Slot& slot = slot_at(entry.slot);
     if (slot.done || at(slot.client).crashed) violate(name + " is an orphan");
   }
-  std::string first;
-  std::int32_t lowest = 0;
+  std::vector<queue::Place> places;
   for (const auto& [name, entry] : leader_.entries) {
-    if (!queue::parse_place(name)) continue;
-    if (first.empty() || entry.number < lowest) {
-      first = name;
-      lowest = entry.number;
-    }
+    if (auto place = queue::parse_place(name)) places.push_back(std::move(*place));
   }
   for (const Slot& slot : slots_) {
     if (slot.done || !slot.started || at(slot.client).crashed || slot.holding) continue;
     if (slot.robbed) {
       violate(slot.name + " sleeps without a node");
-    } else if (first.empty() || leader_.entries.at(first).slot == &slot - slots_.data()) {
-      violate(slot.name + " sleeps although it is first");
+    } else {
+      const auto own = queue::parse_place(own_node(static_cast<int>(&slot - slots_.data())));
+      if (own ? queue::admit(places, *own).holds() : places.empty()) {
+        violate(slot.name + " sleeps although it is its turn");
+      }
     }
   }
 }
@@ -257,6 +214,7 @@ std::size_t World::key() const {
         fold.kind(ContenderProbe::role(machine, one.ask));
       }
       fold.text(one.name);
+      fold.text(one.to);
     }
   };
   const auto itself = [](const Request& one) -> const Request& { return one; };
@@ -285,7 +243,7 @@ std::size_t World::key() const {
     ContenderProbe::fold(slot.machine, fold);
     fold.texts(slot.wanted_watches);
     fold.flags({slot.started, slot.cancelled, slot.granted, slot.failed, slot.holding, slot.done,
-                slot.saw_own_missing, slot.robbed});
+                slot.saw_own_missing, slot.robbed, slot.shares, slot.downgrading});
   }
   return fold.sum();
 }

@@ -65,6 +65,13 @@ void World::release(int slot) {
   tell(slot, event::Release{});
 }
 
+/// From here on the caller does no more than read.
+void World::downgrade(int slot) {
+  slot_at(slot).downgrading = true;
+  slot_at(slot).shares = true;
+  tell(slot, event::Downgrade{});
+}
+
 void World::tell(int slot, const queue::Event& event) {
   local_.emplace_back(slot, event);
   if (telling_) return;
@@ -100,6 +107,9 @@ class Carrier {
     self_.wanted_watches.insert(one.name);
     ask(Kind::kWatch, one.ask, one.name);
   }
+  void operator()(const action::Exchange& one) {
+    world_.send(self_.client, {Kind::kExchange, slot_, one.ask, one.from, one.to});
+  }
   void operator()(const action::Unwatch& one) { world_.unwatch(slot_, one.name); }
   void operator()(const action::UnwatchDirectory&) { world_.unwatch(slot_, ""); }
   void operator()(const action::Withdraw& one) { world_.withdraw(slot_, one.ask); }
@@ -110,8 +120,12 @@ class Carrier {
     world_.say(self_.name + " pauses, round " + std::to_string(one.round));
   }
   void operator()(const action::Fail& one) {
-    if (self_.granted || self_.failed) world_.violate(self_.name + " is answered twice");
+    const bool second = std::exchange(self_.downgrading, false);
+    if ((self_.granted && !second) || self_.failed) {
+      world_.violate(self_.name + " is answered twice");
+    }
     self_.failed = true;
+    self_.holding = false;
     world_.say(self_.name + " fails: " + std::string(name(one.code)) +
                (one.why.empty() ? "" : " (" + one.why + ")"));
   }
@@ -149,11 +163,13 @@ void World::carry_out(int slot, const queue::Action& wish) {
 }
 
 void World::send(int client, Request request) {
-  static constexpr const char* kNames[] = {"create", "list", "list+watch", "sync",  "make",
-                                           "remove", "look", "watch",      "prove", "delete"};
+  static constexpr const char* kNames[] = {"create", "list",   "list+watch", "sync",
+                                           "make",   "remove", "look",       "watch",
+                                           "prove",  "delete", "exchange"};
   if (request.slot >= 0) {
     say(slot_at(request.slot).name + " -> " + kNames[static_cast<std::size_t>(request.kind)] +
-        (request.name.empty() ? "" : " " + request.name));
+        (request.name.empty() ? "" : " " + request.name) +
+        (request.to.empty() ? "" : " for " + request.to));
   } else {
     say("client " + std::to_string(client) + " -> delete " + request.name);
   }
@@ -225,7 +241,8 @@ void World::deliver(int client, const Message& message) {
     if (slots_[i].client != client || slots_[i].done) continue;
     if (message.kind == Message::Kind::kGone) {
       slots_[i].wanted_watches.erase(message.name);
-      if (message.name == own_node(slot)) {
+      // A downgrade deletes it itself.
+      if (message.name == own_node(slot) && !slots_[i].downgrading) {
         slots_[i].saw_own_missing = true;
         if (options_.mutant == Mutant::kOwnAbsenceIgnored) continue;
       }
@@ -265,6 +282,10 @@ void World::deliver_reply(int client, const Message& message) {
       std::erase_if(children, [&](const std::string& child) {
         return std::find(self.debts.begin(), self.debts.end(), child) != self.debts.end();
       });
+      if (options_.mutant == Mutant::kReadersNotCounted && own.find("__WRIT__") != own.npos) {
+        std::erase_if(children,
+                      [](const auto& child) { return child.find("__READ__") != child.npos; });
+      }
       if (request.kind == Kind::kListAndWatch && message.answer.kind == Answer::Kind::kOk) {
         if (anyone_wants(client, "")) {
           self.watches.insert("");
@@ -281,6 +302,8 @@ void World::deliver_reply(int client, const Message& message) {
       const bool owned = message.owned || options_.mutant == Mutant::kNameIsIdentity;
       return tell(slot, event::Looked{request.ask, message.answer, owned, message.czxid});
     }
+    case Kind::kExchange:
+      return tell(slot, event::Exchanged{request.ask, message.answer, message.czxid});
     case Kind::kWatch: return deliver_watched(client, message);
     case Kind::kProve:
       self.lease_fresh = true;
@@ -320,6 +343,7 @@ void World::ambiguous(int client, const Request& request) {
     case Kind::kLook: return tell(request.slot, event::Looked{ask, kMaybe, false, 0});
     case Kind::kWatch: return tell(request.slot, event::Watched{ask, kMaybe});
     case Kind::kProve: return tell(request.slot, event::Proved{ask, kMaybe});
+    case Kind::kExchange: return tell(request.slot, event::Exchanged{ask, kMaybe, 0});
     case Kind::kDelete:
       if (options_.mutant == Mutant::kDebtNotRetried) {
         std::erase(at(client).debts, request.name);
@@ -343,7 +367,8 @@ void World::cut(int client) {
   // Reads of a connection that is gone bother nobody.
   std::erase_if(self.ghosts, [](const Request& request) {
     return request.kind != Kind::kCreate && request.kind != Kind::kDelete &&
-           request.kind != Kind::kMake && request.kind != Kind::kRemove;
+           request.kind != Kind::kMake && request.kind != Kind::kRemove &&
+           request.kind != Kind::kExchange;
   });
   self.inbox.clear();
   self.server_watches.clear();
@@ -420,7 +445,8 @@ void World::crash(int client) {
   self.connected = false;
   self.ghosts = std::exchange(self.sent, {});
   std::erase_if(self.ghosts, [](const Request& request) {
-    return request.kind != Kind::kCreate && request.kind != Kind::kDelete;
+    return request.kind != Kind::kCreate && request.kind != Kind::kDelete &&
+           request.kind != Kind::kExchange;
   });
   self.unsent.clear();
   self.inbox.clear();

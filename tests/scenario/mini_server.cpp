@@ -13,7 +13,7 @@ Answer no(Code code) { return {Answer::Kind::kNo, code}; }
 }  // namespace
 
 void World::commit(Change change) {
-  if (change.kind == Change::Kind::kCreate) {
+  if (change.kind == Change::Kind::kCreate || change.kind == Change::Kind::kExchange) {
     change.entry.czxid = static_cast<std::int64_t>(log_.size()) + 1;
   }
   log_.push_back(change);
@@ -77,6 +77,18 @@ Message World::carry_out_at_leader(int client, const Request& request) {
         violate("client " + std::to_string(client) + " deletes a stranger's " + request.name);
       }
       commit({Change::Kind::kDelete, request.name, {}});
+      break;
+    case Request::Kind::kExchange:
+      if (leader_.entries.contains(request.to)) {
+        reply.answer = no(Code::kNodeExists);
+      } else if (!leader_.entries.contains(request.name)) {
+        reply.answer = no(Code::kNoNode);
+      } else {
+        const std::int32_t number = leader_.entries.at(request.name).number;
+        commit(
+            {Change::Kind::kExchange, request.to, {client, request.slot, 0, number}, request.name});
+        reply.czxid = static_cast<std::int64_t>(log_.size());
+      }
       break;
     case Request::Kind::kMake:
       if (leader_.levels.contains(request.name)) {

@@ -28,14 +28,18 @@ Effects Tree::apply(const Change& change) {
       levels.erase(change.name);
       effects.directory_changed = change.name == kDirectory;
       break;
-    case Change::Kind::kCreate:
-      entries[change.name] = change.entry;
-      if (counter < std::numeric_limits<std::int32_t>::max()) ++counter;
-      effects.directory_changed = true;
-      break;
     case Change::Kind::kDelete:
       entries.erase(change.name);
       effects.deleted.push_back(change.name);
+      effects.directory_changed = true;
+      break;
+    case Change::Kind::kExchange:
+      entries.erase(change.replaced);
+      effects.deleted.push_back(change.replaced);
+      [[fallthrough]];
+    case Change::Kind::kCreate:
+      entries[change.name] = change.entry;
+      if (counter < std::numeric_limits<std::int32_t>::max()) ++counter;
       effects.directory_changed = true;
       break;
     case Change::Kind::kTouch: effects.touched.push_back(change.name); break;

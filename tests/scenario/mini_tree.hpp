@@ -21,10 +21,11 @@ struct Entry {
 
 /// One committed transaction.
 struct Change {
-  enum class Kind { kMake, kRemove, kCreate, kDelete, kTouch, kClose };
+  enum class Kind { kMake, kRemove, kCreate, kDelete, kExchange, kTouch, kClose };
   Kind kind = Kind::kTouch;
   std::string name;  ///< A path for kMake and kRemove, a child otherwise.
   Entry entry;
+  std::string replaced = {};  ///< The child that kExchange deletes.
 };
 
 /// What a transaction did, as far as watches care.

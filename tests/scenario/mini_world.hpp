@@ -26,6 +26,7 @@ enum class Mutant {
   kDeafToNoNode,       ///< H26: a watch on a node that is gone counts as set.
   kNameIsIdentity,     ///< H04: whoever carries our guid is us.
   kGrantWithoutProof,  ///< H12: the lease is taken on trust.
+  kReadersNotCounted,  ///< H44: a writer does not see the reader in its predecessor's place.
 };
 
 struct Request {
@@ -39,12 +40,14 @@ struct Request {
     kLook,
     kWatch,
     kProve,
-    kDelete
+    kDelete,
+    kExchange
   };
   Kind kind = Kind::kList;
   int slot = -1;
   queue::Ask ask = 0;
   std::string name;
+  std::string to = {};  ///< Of an exchange.
 };
 
 /// What travels from a server to a client.
@@ -98,7 +101,8 @@ struct Slot {
   bool failed = false;
   bool holding = false;
   bool done = false;
-  bool shares = false;           ///< Holds as a reader.
+  bool shares = false;           ///< Holds as a reader, or no longer as more than that.
+  bool downgrading = false;      ///< A second answer is to come.
   bool saw_own_missing = false;  ///< It was shown a state without its node.
   bool robbed = false;           ///< An operator has deleted its node.
 };
@@ -127,6 +131,7 @@ class World {
   void start(int slot);
   void cancel(int slot, Code code);
   void release(int slot);
+  void downgrade(int slot);
 
   // What the network and the servers do.
   void serve(int client);     ///< The oldest request on the wire is carried out.
