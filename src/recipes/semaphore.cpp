@@ -1,0 +1,100 @@
+#include "latchkey/semaphore.hpp"
+
+#include <utility>
+
+#include "recipes/entry_data.hpp"
+#include "recipes/recipe.hpp"
+#include "recipes/semaphore_claim.hpp"
+
+namespace latchkey::inline v0 {
+
+struct Semaphore::Parts {
+  std::shared_ptr<session::Host> host;
+  Path path;
+  SemaphoreOptions options;
+  std::shared_ptr<bool> warned = std::make_shared<bool>(false);  ///< Session strand only.
+};
+
+namespace {
+
+class SemaphoreRecipe final : public recipes::Recipe {
+ public:
+  SemaphoreRecipe(std::shared_ptr<session::Host> host, Path path, SemaphoreOptions options,
+                  int count, std::shared_ptr<bool> warned)
+      : Recipe(std::move(host), path.text()),
+        path_(std::move(path)),
+        options_(std::move(options)),
+        count_(count),
+        warned_(std::move(warned)) {}
+
+  [[nodiscard]] Result<void> check() const override {
+    if (auto valid = path_.check(); !valid) return valid;
+    if (options_.size && *options_.size < 1) return refuse("its size has to be at least 1");
+    if (count_ < 1) return refuse("at least 1 permit has to be asked for");
+    if (options_.size && count_ > *options_.size) {
+      return refuse(std::to_string(count_) + " permits are asked for, its size is " +
+                    std::to_string(*options_.size));
+    }
+    return {};
+  }
+
+  std::shared_ptr<recipes::Claim> start(
+      session::Machine& machine, queue::Wait wait,
+      std::shared_ptr<recipes::Claimant> claimant) const override {
+    return recipes::SemaphoreClaim::start(
+        host(), machine,
+        {.permits = {.path = path(), .count = count_, .size = options_.size, .wait = wait},
+         .data = recipes::entry_data(options_.reason),
+         .acl = options_.acl,
+         .parent = options_.parent,
+         .warned = warned_},
+        std::move(claimant));
+  }
+
+ private:
+  [[nodiscard]] Error refuse(const std::string& why) const {
+    return Error(Code::kInvalidOption, "semaphore " + path() + ": " + why);
+  }
+
+  const Path path_;
+  const SemaphoreOptions options_;
+  const int count_;
+  const std::shared_ptr<bool> warned_;
+};
+
+}  // namespace
+
+Semaphore::Semaphore(const Session& session, Path path, SemaphoreOptions options)
+    : parts_(std::make_shared<const Parts>(
+          Parts{.host = session.host(), .path = std::move(path), .options = std::move(options)})) {}
+
+Lock Semaphore::permits(int count) const {
+  return Lock(std::make_shared<SemaphoreRecipe>(parts_->host, parts_->path, parts_->options, count,
+                                                parts_->warned));
+}
+
+Result<void> Semaphore::resize(int size, Deadline deadline) const {
+  if (size < 1) {
+    return Error(Code::kInvalidOption, "resize " + parts_->path.text() + " to " +
+                                           std::to_string(size) + ": it has to be at least 1");
+  }
+  Session session(parts_->host);
+  const auto set = session.set(parts_->path, std::to_string(size), deadline);
+  if (set) return {};
+  if (set.error() != Code::kNoNode) return set.error();
+  return Error(Code::kNoNode, "resize " + parts_->path.text() +
+                                  ": there is no such semaphore; whoever takes its first permit "
+                                  "makes it, with SemaphoreOptions::size");
+}
+
+Result<std::optional<int>> Semaphore::size(Deadline deadline) const {
+  Session session(parts_->host);
+  // In one flush with the read, which is then as new as the leader.
+  session.async(Sync{parts_->path}, deadline, [](const Result<void>&) {});
+  const auto node = session.get(parts_->path, deadline);
+  if (node) return queue::parse_size(node->data);
+  if (node.error() == Code::kNoNode) return std::optional<int>();
+  return node.error();
+}
+
+}  // namespace latchkey::inline v0
