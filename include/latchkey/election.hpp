@@ -1,0 +1,156 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latchkey/error.hpp"
+#include "latchkey/export.hpp"
+#include "latchkey/lock.hpp"
+#include "latchkey/node.hpp"
+#include "latchkey/path.hpp"
+#include "latchkey/result.hpp"
+#include "latchkey/session.hpp"
+#include "latchkey/token.hpp"
+
+namespace latchkey::inline v0 {
+
+/// Where a candidate stands.
+///
+///     kQueued ◄──► kLeading        resigned, unhealthy or lost: queued again
+///        └────┬────────┘
+///             ▼
+///     kFailed or kClosed, which are final
+enum class ElectionState {
+  kQueued,  ///< In the queue, or about to be: after a term the next try waits for a back-off.
+  kLeading,
+  kFailed,  ///< The session is over or the service refuses us; the error says why.
+  kClosed,  ///< By close() or destruction.
+};
+
+[[nodiscard]] LATCHKEY_EXPORT std::string_view name(ElectionState state) noexcept;
+LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, ElectionState state);
+
+/// One step of a candidate's way. Every change is told, in order, and the last one is final. That
+/// it queues to begin with is not told.
+struct ElectionNews {
+  ElectionState state = ElectionState::kQueued;
+  std::optional<Token> token;  ///< With kLeading.
+  /// With kLeading: stop is requested when the term is over, for whatever reason, at the latest
+  /// before another candidate can lead. The lock passes on when the callbacks of this token have
+  /// returned, but no later than after a session time-out.
+  std::stop_token over;
+  /// With kFailed; with kQueued, why the last term or try ended: kLost, kCancelled if the health
+  /// check did it, nothing if we resigned.
+  std::optional<Error> error;
+};
+
+struct ElectionOptions {
+  std::string id = {};  ///< Who we are, for observers: the node's data, as Curator's LeaderLatch.
+  std::vector<Acl> acl = open_acl();
+  Parent parent = Parent::kContainer;
+
+  /// Told of every change, on the session's executor, in order, one at a time. It may take its
+  /// time, and even lead in there until `over`: nobody else's callbacks wait for it. Whoever hears
+  /// that a term has ended finds its `over` requested. The last call may come after the Election
+  /// has been destroyed, so let it share whatever it uses.
+  std::function<void(const ElectionNews&)> on_change = {};
+
+  /// Asked every `health_period` while leading, on the session's executor. False, or an exception,
+  /// resigns (H74): a leader that is connected but cannot act must not lead. A call that does not
+  /// return within the period counts as false, and the hook is not called again before it has.
+  std::function<bool()> is_healthy = {};
+  std::chrono::milliseconds health_period{1'000};
+
+  /// How long a candidate stays out of the queue after a term: at least `min_pause` after a term
+  /// shorter than `short_term`, doubled with every further short one up to `max_pause`; nothing
+  /// after a long one (H75). A try that fails counts as a short term.
+  std::chrono::milliseconds min_pause{100};
+  std::chrono::milliseconds max_pause{30'000};
+  std::chrono::milliseconds short_term{10'000};
+
+  /// See MutexOptions::lock_delay. Observers see the next leader already while it waits.
+  std::chrono::milliseconds take_over_delay{0};
+};
+
+/// Runs for leadership for as long as it lives: queues, leads, and queues again after each term,
+/// until it is closed or fails for good. It never stops silently: see state() and on_change.
+///
+///     Election election(session, "/schedulers", {.id = "node-7", .on_change = [=](auto& news) {
+///       if (news.state == ElectionState::kLeading) scheduler->start(*news.token, news.over);
+///     }});
+///
+/// Leadership is a lock hold with a token: what the leader writes has to carry it (H73). Entries
+/// are named as those of Curator's LeaderLatch. A lost connection costs neither the term nor the
+/// place in the queue, as long as the session's lease lasts. examples/leader.cpp shows all of it.
+///
+/// Shares the session, and keeps it open until it is closed and its term told to be over.
+/// Destruction closes it and never waits. A moved-from Election may only be assigned to or
+/// destroyed. Thread safety: any thread.
+class LATCHKEY_EXPORT Election {
+ public:
+  Election(const Session& session, Path directory, ElectionOptions options = {});
+  Election(Election&&) noexcept;
+  Election& operator=(Election&&) noexcept;
+  ~Election();
+
+  /// Ends the term, if there is one, and queues again at the end. Nothing happens while queued.
+  void resign();
+  /// Leaves for good.
+  void close();
+
+  /// Reads the clock at every call: a term whose lease has run out is over.
+  [[nodiscard]] ElectionState state() const;
+  /// While leading.
+  [[nodiscard]] std::optional<Token> token() const;
+
+ private:
+  class Candidate;
+  std::shared_ptr<Candidate> candidate_;
+};
+
+/// Who leads, as an observer sees it. Advisory (H76): compare tokens.
+struct Leader {
+  std::string id;  ///< The node's data; empty if we may not read it.
+  Token token{0};
+  std::string node;
+
+  friend bool operator==(const Leader&, const Leader&) = default;
+};
+
+/// Who leads, no older than the call; nothing if nobody does. Errors: kInvalidPath, kNotAuthorized,
+/// kTimedOut, what ended the session.
+[[nodiscard]] LATCHKEY_EXPORT Result<std::optional<Leader>> leader(Session& session,
+                                                                   const Path& directory,
+                                                                   Deadline deadline);
+
+/// Pushes every change of leader, on the session's executor, in order; nothing while nobody leads.
+/// The tokens of the leaders it shows never go down (H76). It ends with an Error as the last call,
+/// if the session ends or the directory may not be read.
+///
+///     LeaderWatch watch(session, "/schedulers", [](Result<std::optional<Leader>> leader) { ... });
+///
+/// It watches one node, the leader's, so candidates that come and go cost nothing. Destroying it
+/// ends the stream and takes its watch along; a call that is under way may still finish. Thread
+/// safety: any thread.
+class LATCHKEY_EXPORT LeaderWatch {
+ public:
+  using Handler = std::function<void(Result<std::optional<Leader>>)>;
+
+  LeaderWatch(const Session& session, Path directory, Handler handler);
+  LeaderWatch(LeaderWatch&&) noexcept;
+  LeaderWatch& operator=(LeaderWatch&&) noexcept;
+  ~LeaderWatch();
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace latchkey::inline v0

@@ -1,0 +1,305 @@
+#include <algorithm>
+
+#include <gmock/gmock.h>
+
+#include "integration/election_fixture.hpp"
+#include "integration/watch_count.hpp"
+
+/// Observers of an election.
+namespace latchkey::test_support {
+
+INSTANTIATE_TEST_SUITE_P(Standalone, LeaderTest, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Ensemble, LeaderTest, testing::Values(ServiceKind::kEnsemble));
+
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Sight = Result<std::optional<Leader>>;
+using Sights = Recorder<Sight>;
+
+/// "-" for nobody, "!" for the error at the end.
+std::vector<std::string> ids(const Sights& sights) {
+  std::vector<std::string> ids;
+  for (const Sight& sight : sights.all()) {
+    ids.push_back(!sight ? "!" : !*sight ? "-" : (*sight)->id);
+  }
+  return ids;
+}
+
+testing::AssertionResult shows(const Sights& sights, const std::string& id) {
+  if (eventually([&] { return sights.size() > 0 && ids(sights).back() == id; })) {
+    return testing::AssertionSuccess();
+  }
+  return testing::AssertionFailure() << testing::PrintToString(ids(sights));
+}
+
+bool never_go_down(const Sights& sights) {
+  std::vector<Token> tokens;
+  for (const Sight& sight : sights.all()) {
+    if (sight && *sight) tokens.push_back((*sight)->token);
+  }
+  return std::is_sorted(tokens.begin(), tokens.end());
+}
+
+TEST_P(LeaderTest, IsWhoeverLeadsNow) {
+  Session session = open();
+  const auto before = leader(session, directory, soon());
+  ASSERT_TRUE(ok(before));
+  EXPECT_EQ(*before, std::nullopt);
+  Election first(session, directory, {.id = "first"});
+  ASSERT_TRUE(leads(first));
+  const Election second(session, directory, {.id = "second"});
+  ASSERT_TRUE(candidates_become({"first", "second"}));
+
+  const auto now = leader(session, directory, soon());
+  ASSERT_TRUE(ok(now));
+  ASSERT_TRUE(now->has_value());
+  EXPECT_EQ((*now)->id, "first");
+  EXPECT_EQ((*now)->token, first.token());
+  EXPECT_EQ((*now)->node, witness.queue(directory).at(0));
+  first.close();
+  ASSERT_TRUE(leads(second));
+
+  const auto then = leader(session, directory, soon());
+  ASSERT_TRUE(ok(then));
+  ASSERT_TRUE(then->has_value());
+  EXPECT_EQ((*then)->id, "second");
+}
+
+TEST_P(LeaderTest, IsNobodyInAnEmptyDirectoryAndMayBeAskedFromACallback) {
+  Session session = open();
+  make_node(session, directory);
+  const Recorder<Sight> answers;
+
+  session.async(Exists{directory}, soon(), [=, path = directory](auto) mutable {
+    answers.add(leader(session, path, soon()));
+  });
+
+  ASSERT_TRUE(answers.wait_for(1));
+  ASSERT_TRUE(ok(answers.last()));
+  EXPECT_EQ(*answers.last(), std::nullopt);
+}
+
+TEST_P(LeaderTest, WhoseDataMayNotBeReadIsKnownByItsToken) {
+  Session session = open();
+  ASSERT_TRUE(ok(session.call(Authenticate{"digest", "ann:secret"}, soon())));
+  const Election election(session, directory, {.id = "hidden", .acl = creator_acl()});
+  ASSERT_TRUE(leads(election));
+  ASSERT_TRUE(ok(session.call(SetAcl{directory, open_acl()}, soon())));
+  const Sights sights;
+  const LeaderWatch watch(witness.session(), directory, sights.adder());
+
+  const auto seen = leader(witness.session(), directory, soon());
+
+  ASSERT_TRUE(ok(seen));
+  ASSERT_TRUE(seen->has_value());
+  EXPECT_EQ((*seen)->token, election.token());
+  EXPECT_EQ((*seen)->id, "");
+  ASSERT_TRUE(sights.wait_for(1));
+  EXPECT_EQ(*sights.last(), *seen);
+}
+
+TEST_P(LeaderTest, RefusesABadPath) {
+  Session session = open();
+  const Sights sights;
+  const LeaderWatch watch(session, "bad//path", sights.adder());
+
+  EXPECT_TRUE(fails_with(leader(session, "bad//path", soon()), Code::kInvalidPath));
+  ASSERT_TRUE(sights.wait_for(1));
+  EXPECT_TRUE(fails_with(sights.last(), Code::kInvalidPath));
+}
+
+TEST_P(LeaderTest, AWatchShowsEveryLeaderInTurn) {
+  const Sights sights;
+  const LeaderWatch watch(open(), directory, sights.adder());
+  ASSERT_TRUE(shows(sights, "-"));
+
+  Election first(open(), directory, {.id = "first"});
+  ASSERT_TRUE(shows(sights, "first"));
+  EXPECT_EQ((*sights.last())->token, first.token());
+  Election second(open(), directory, {.id = "second"});
+  ASSERT_TRUE(candidates_become({"first", "second"}));
+  first.close();
+  ASSERT_TRUE(shows(sights, "second"));
+  second.close();
+  ASSERT_TRUE(shows(sights, "-"));
+  ASSERT_TRUE(ok(witness.session().remove(directory, soon())));
+  const Election third(open(), directory, {.id = "third"});
+  ASSERT_TRUE(shows(sights, "third"));
+
+  EXPECT_THAT(ids(sights), ElementsAre("-", "first", "second", "-", "third"));
+  EXPECT_TRUE(never_go_down(sights));
+}
+
+TEST_P(LeaderTest, CandidatesThatComeAndGoCostAnObserverNothing) {
+  const Election first(open(), directory, {.id = "first"});
+  ASSERT_TRUE(leads(first));
+  Proxied one = open_proxied();
+  const Sights sights;
+  const LeaderWatch watch(one.session, directory, sights.adder());
+  ASSERT_TRUE(shows(sights, "first"));
+  one.proxy->log().clear();
+
+  for (int i = 0; i < 3; ++i) {
+    const Election another(open(), directory, {.id = "another"});
+    ASSERT_TRUE(candidates_become({"first", "another"}));
+  }
+  ASSERT_TRUE(candidates_become({"first"}));
+  ASSERT_TRUE(ok(one.session.sync("/", soon())));
+
+  EXPECT_THAT(requests(*one.proxy), IsEmpty());
+  EXPECT_EQ(sights.size(), 1U);
+}
+
+TEST_P(LeaderTest, AWatchSurvivesReconnects) {
+  Proxied one = open_proxied();
+  const Sights sights;
+  const LeaderWatch watch(one.session, directory, sights.adder());
+  ASSERT_TRUE(shows(sights, "-"));
+  one.proxy->cut_all();
+  Election first(open(), directory, {.id = "first"});
+  ASSERT_TRUE(shows(sights, "first"));
+  one.proxy->refuse();
+  one.proxy->cut_all();
+  first.close();
+  const Election second(open(), directory, {.id = "second"});
+  ASSERT_TRUE(leads(second));
+  one.proxy->accept();
+
+  EXPECT_TRUE(shows(sights, "second"));
+  EXPECT_TRUE(never_go_down(sights));
+}
+
+TEST_P(LeaderTest, AWatchEndsWithOneErrorWhenItsSessionDoes) {
+  for (const bool somebody : {false, true}) {
+    const std::string path = fresh_path();
+    std::optional<Election> election;
+    if (somebody) election.emplace(witness.session(), path, ElectionOptions{.id = "a"});
+    Session session = open();
+    const Sights sights;
+    const LeaderWatch watch(session, path, sights.adder());
+    ASSERT_TRUE(shows(sights, somebody ? "a" : "-"));
+
+    ASSERT_TRUE(ok(session.close(soon())));
+
+    ASSERT_TRUE(shows(sights, "!"));
+    EXPECT_TRUE(fails_with(sights.last(), Code::kClosed));
+    EXPECT_EQ(sights.size(), 2U);
+  }
+}
+
+TEST_P(LeaderTest, AWatchThatIsDestroyedLeavesNothingBehind) {
+  Session session = open();
+  const int before = watches_of_all(service());
+  const Sights sights;
+  {
+    const LeaderWatch absent(session, fresh_path(), sights.adder());
+    ASSERT_TRUE(sights.wait_for(1));
+    make_node(witness.session(), directory);
+    const LeaderWatch empty(session, directory, sights.adder());
+    ASSERT_TRUE(sights.wait_for(2));
+    EXPECT_TRUE(eventually([&] { return watches_of_all(service()) == before + 2; }));
+    const Election election(witness.session(), directory, {.id = "a"});
+    ASSERT_TRUE(sights.wait_for(3));
+    const LeaderWatch led(session, directory, sights.adder());
+    ASSERT_TRUE(sights.wait_for(4));
+    LeaderWatch moved(session, fresh_path(), sights.adder());
+    ASSERT_TRUE(sights.wait_for(5));
+    moved = LeaderWatch(session, fresh_path(), sights.adder());
+    ASSERT_TRUE(sights.wait_for(6));
+  }
+
+  EXPECT_TRUE(eventually([&] { return watches_of_all(service()) == before; }));
+  EXPECT_EQ(sights.size(), 6U);
+}
+
+TEST_P(LeaderTest, AWatchMayBeDestroyedByItsHandler) {
+  auto watch = std::make_shared<std::optional<LeaderWatch>>();
+  const Events events;
+  const auto ready = std::make_shared<std::mutex>();
+  {
+    const std::lock_guard lock(*ready);
+    watch->emplace(open(), directory, [watch, events, ready](const Sight&) {
+      const std::lock_guard wait(*ready);
+      watch->reset();
+      events.add("gone");
+    });
+  }
+
+  EXPECT_TRUE(events.wait_for(1));
+}
+
+/// Behind several servers one of which has not heard of the latest.
+class LeaderEnsembleTest : public testing::Test {
+ protected:
+  [[nodiscard]] Session open_at(std::size_t member) {
+    return open_session(ensemble.connect_string(member), quick(30s));
+  }
+
+  Ensemble& ensemble = shared_ensemble();
+  const std::string directory = fresh_path();
+};
+
+TEST_F(LeaderEnsembleTest, H76_AnObserverThatMovesToALaggingServerNeverSeesAnOlderLeader) {
+  const std::size_t behind = ensemble.followers().at(0);
+  const std::size_t current = ensemble.followers().at(1);
+  Session candidates = open_at(current);
+  Election first(candidates, directory, {.id = "first"});
+  ASSERT_TRUE(eventually([&] { return first.state() == ElectionState::kLeading; }));
+  FaultProxy proxy(ensemble.connect_string(current));
+  const Sights sights;
+  const LeaderWatch watch(open_session(proxy.connect_string(), quick(30s)), directory,
+                          sights.adder());
+  ASSERT_TRUE(shows(sights, "first"));
+  Election second(candidates, directory, {.id = "second"});
+
+  ensemble.cut_from_leader(behind);
+  first.close();
+  ASSERT_TRUE(shows(sights, "second"));
+  proxy.retarget(ensemble.connect_string(behind));
+  proxy.cut_all();
+  ASSERT_TRUE(eventually([&] { return proxy.connections_accepted() >= 2; }));
+  ensemble.heal(behind);
+  const Election third(candidates, directory, {.id = "third"});
+  second.close();
+
+  EXPECT_TRUE(shows(sights, "third"));
+  EXPECT_THAT(ids(sights), ElementsAre("first", "second", "third"));
+  EXPECT_TRUE(never_go_down(sights));
+}
+
+TEST_F(LeaderEnsembleTest, H76_AnObserverOfALaggingServerIsShownNobodyOld) {
+  const std::size_t behind = ensemble.followers().at(0);
+  const std::size_t current = ensemble.followers().at(1);
+  Session candidates = open_at(current);
+  Election first(candidates, directory, {.id = "first"});
+  const Election second(candidates, directory, {.id = "second"});
+  Session late = open_at(behind);
+  Session reader = open_at(behind);
+  ASSERT_TRUE(eventually([&] {
+    const auto list = late.children(directory, soon());
+    return list && list->names.size() == 2;
+  }));
+  ASSERT_TRUE(eventually([&] { return first.state() == ElectionState::kLeading; }));
+
+  ensemble.cut_from_leader(behind);
+  first.close();
+  ASSERT_TRUE(eventually([&] { return second.state() == ElectionState::kLeading; }));
+  const Sights sights;
+  const LeaderWatch watch(late, directory, sights.adder());
+  // That is the trap: what this server shows is long past.
+  const auto stale = reader.children(directory, soon());
+  ASSERT_TRUE(ok(stale));
+  EXPECT_EQ(stale->names.size(), 2U);
+  EXPECT_TRUE(fails_with(leader(late, directory, deadline_in(300ms)), Code::kTimedOut));
+  EXPECT_THAT(ids(sights), IsEmpty());
+  ensemble.heal(behind);
+
+  ASSERT_TRUE(shows(sights, "second"));
+  EXPECT_EQ(sights.size(), 1U);
+}
+
+}  // namespace
+}  // namespace latchkey::test_support
