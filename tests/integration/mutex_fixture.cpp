@@ -7,9 +7,9 @@
 
 namespace latchkey::test_support {
 
-Waiter::Waiter(const Mutex& mutex, Deadline deadline)
-    : thread_([state = state_, mine = mutex, deadline](const std::stop_token& stop) mutable {
-        state->answer.emplace(mine.lock(deadline, stop));
+Waiter::Waiter(const Lock& lock, Deadline deadline)
+    : thread_([state = state_, lock, deadline](const std::stop_token& stop) {
+        state->answer.emplace(lock.lock(deadline, stop));
         state->at = BootClock::now();
         state->answered = true;
       }) {}

@@ -27,7 +27,7 @@ inline SessionOptions patient() { return quick(10s); }
 /// Thread safety: one thread at a time.
 class Waiter {
  public:
-  explicit Waiter(const Mutex& mutex, Deadline deadline = deadline_in(60s));
+  explicit Waiter(const Lock& lock, Deadline deadline = deadline_in(60s));
   ~Waiter();
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
@@ -94,6 +94,11 @@ class Witness {
   explicit Witness(Service& service);
 
   [[nodiscard]] Session& session() { return session_; }
+  /// For reading what others have written: a server may lag behind theirs.
+  [[nodiscard]] Session& synced() {
+    static_cast<void>(session_.sync("/", soon()));
+    return session_;
+  }
   /// The entries of a lock's directory, in order of arrival; none if there is no directory.
   [[nodiscard]] std::vector<std::string> queue(const std::string& directory);
   [[nodiscard]] bool queue_reaches(const std::string& directory, std::size_t size,

@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
 #include <latch>
 
 #include <asio/executor_work_guard.hpp>
@@ -405,6 +406,42 @@ TEST_P(LeaseTest, HoldsAndWaitsSurviveARestartOfEveryServer) {
   EXPECT_TRUE(ok(lease.release(soon())));
   ASSERT_TRUE(waiter.holds());
   EXPECT_GT(waiter.lease().token(), lease.token());
+}
+
+TEST_P(LeaseTest, H51_ACheckWorksInsideACallback) {
+  Session session = open();
+  const Lease lease = take(session, directory);
+  std::promise<Result<void>> checked;
+  session.async(Exists{"/"}, soon(), [&](auto) { checked.set_value(lease.check(soon())); });
+  EXPECT_TRUE(ok(checked.get_future().get()));
+}
+
+TEST_P(LeaseTest, ACheckAsksTheServiceAndAGuardMakesItRefuse) {
+  Session session = open();
+  Lease lease = take(session, directory);
+  const std::string ledger = fresh_path();
+  make_node(witness.session(), ledger, "before");
+  EXPECT_TRUE(ok(lease.check(soon())));
+  Multi good{.parts = {Set{ledger, "while held"}}};
+  ASSERT_TRUE(ok(lease.guard(good)));
+  auto outcome = session.call(good, soon());
+  ASSERT_TRUE(ok(outcome));
+  EXPECT_TRUE(outcome->committed);
+
+  Multi late{.parts = {Set{ledger, "too late"}}};
+  ASSERT_TRUE(ok(lease.guard(late)));
+  ASSERT_TRUE(ok(witness.session().remove(lease.node(), soon())));
+  EXPECT_TRUE(fails_with(lease.check(soon()), Code::kLost));
+  outcome = session.call(late, soon());
+  ASSERT_TRUE(ok(outcome));
+  EXPECT_FALSE(outcome->committed);
+  EXPECT_EQ(witness.synced().get(ledger, soon())->data, "while held");
+
+  Lease released = take(session, directory);
+  released.release();
+  Multi never;
+  EXPECT_TRUE(fails_with(released.guard(never), Code::kLost));
+  EXPECT_TRUE(fails_with(released.check(soon()), Code::kLost));
 }
 
 }  // namespace
