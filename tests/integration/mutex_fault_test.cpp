@@ -25,7 +25,7 @@ TEST_P(MutexTest, H01_ACreateWhoseReplyIsLostIsFoundAndAdopted) {
   EXPECT_EQ(count(*one.proxy, Op::kCreate2), 1U);
   ASSERT_EQ(witness.queue(directory).size(), 1U);
   EXPECT_EQ(lease.node(), directory + "/" + witness.queue(directory)[0]);
-  const auto stat = witness.session().exists(lease.node(), soon());
+  const auto stat = witness.synced().exists(lease.node(), soon());
   EXPECT_EQ(lease.token().zxid(), (*stat)->czxid);
   EXPECT_EQ((*stat)->ephemeral_owner, one.session.id());
   lease.release();
@@ -213,7 +213,7 @@ TEST_P(MutexTest, H04_ANewSessionDoesNotTakeOverTheNodeOfTheOldOne) {
 
   EXPECT_NE(lease.node(), old.node());
   EXPECT_GT(lease.token(), old.token());
-  const auto stat = witness.session().exists(lease.node(), soon());
+  const auto stat = witness.synced().exists(lease.node(), soon());
   EXPECT_EQ((*stat)->ephemeral_owner, fresh.id());
 }
 

@@ -43,7 +43,7 @@ TEST_P(MutexTest, QueueEntriesAreNamedAsCurators) {
 TEST_P(MutexTest, TheTokenIsTheTransactionThatMadeTheNode) {
   const Lease lease = take(open(), directory);
 
-  const auto stat = witness.session().exists(lease.node(), soon());
+  const auto stat = witness.synced().exists(lease.node(), soon());
   ASSERT_TRUE(ok(stat));
   EXPECT_EQ(lease.token().zxid(), (*stat)->czxid);
   EXPECT_EQ(to_string(lease.token()), std::to_string((*stat)->czxid));
@@ -52,7 +52,7 @@ TEST_P(MutexTest, TheTokenIsTheTransactionThatMadeTheNode) {
 TEST_P(MutexTest, TheNodeTellsWhoHoldsAndWhy) {
   const Lease lease = take(open(), directory, {.reason = "nightly run\nof 50 %"});
 
-  const auto node = witness.session().get(lease.node(), soon());
+  const auto node = witness.synced().get(lease.node(), soon());
   ASSERT_TRUE(ok(node));
   const auto owner = queue::parse_owner(node->data);
   ASSERT_TRUE(owner.has_value()) << node->data;
@@ -220,7 +220,7 @@ TEST_P(MutexTest, NodesCarryTheAclOfTheOptions) {
   ASSERT_TRUE(ok(acl));
   ASSERT_EQ(acl->acl.size(), 1U);
   EXPECT_EQ(acl->acl[0].scheme, "digest");
-  EXPECT_TRUE(fails_with(witness.session().get(lease.node(), soon()), Code::kNotAuthorized));
+  EXPECT_TRUE(fails_with(witness.synced().get(lease.node(), soon()), Code::kNotAuthorized));
   Session stranger = open();
   EXPECT_TRUE(fails_with(mutex(stranger).lock(soon()), Code::kNotAuthorized, directory));
 }

@@ -12,7 +12,9 @@ from typing import Iterator, NamedTuple
 
 import rules
 
-FOLDERS = ("include", "src", "apps", "tests", "fuzz", "examples", "bench", "cmake", "docs")
+FOLDERS = (
+    "include", "src", "apps", "tests", "interop", "fuzz", "examples", "bench", "cmake", "docs"
+)
 CODE = (".cpp", ".hpp")
 TEXT = CODE + (".txt", ".py", ".sh", ".cmake", ".in", ".md", ".json", ".yml", ".toml")
 
@@ -99,7 +101,7 @@ def our_include(file: File, name: str) -> str | None:
         return f'an example sees public headers only, not "{name}"'
     if target == "support" and file.is_test:
         return None
-    if file.parts[0] == "tests" and target in ("integration", "scenario"):
+    if file.parts[0] == "tests" and target in ("integration", "interop", "scenario"):
         return None
     if file.parts[0] == "src":
         if target == file.room and "/" in name:
