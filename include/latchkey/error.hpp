@@ -15,6 +15,12 @@ namespace latchkey::inline v0 {
 ///
 /// Group them by what you do next: `is_session_over(code)` means open a new session, a
 /// `kConnectionLoss` or `kTimedOut` with Effect::kUnknown means look before you repeat a write.
+///
+///     auto stat = session.set("/config", "v2", deadline_in(2s));
+///     if (stat) return;
+///     if (is_session_over(stat.error().code())) return open_again();
+///     if (stat.error().effect() == Effect::kUnknown) return look_first();
+///     if (is_retryable(stat.error().code())) return try_again();
 enum class Code {
   // The server's definite answers: the request was understood and not carried out.
   kNoNode = 1,
@@ -61,6 +67,11 @@ enum class Code {
   kLost,              ///< What we held or waited with is gone: deleted by another hand, or run out.
   kCounterExhausted,  ///< The directory's sequence counter is at its end.
   kSizeMismatch,      ///< The semaphore has another size than the caller thinks.
+
+  // A server of our own.
+  kInUse = 501,  ///< Another process has the address or the data folder.
+  kStorage,      ///< The disk refused: full, or a read, write or sync failed.
+  kDamaged,      ///< What is stored does not match its checksums.
 };
 
 /// Whether the server may have carried out the request although it failed for us.
@@ -69,7 +80,9 @@ enum class Effect {
   kUnknown,  ///< Carried out or not: read before you repeat it.
 };
 
-/// The enumerator without its `k`, for logs: "NoNode".
+/// The enumerator without its `k`, for logs.
+///
+///     std::clog << name(Code::kNoNode) << '\n';  // NoNode
 [[nodiscard]] LATCHKEY_EXPORT std::string_view name(Code code) noexcept;
 
 /// The operation may succeed if it is simply tried again, on the same session.
@@ -80,6 +93,10 @@ enum class Effect {
 [[nodiscard]] LATCHKEY_EXPORT bool is_session_over(Code code) noexcept;
 
 /// Category "latchkey", so that an Error can travel as a std::error_code.
+///
+///     const std::error_code code = result.error();
+///     if (code == make_error_code(Code::kBusy)) return;
+///     if (code.category() == category()) std::cerr << code.message() << '\n';
 [[nodiscard]] LATCHKEY_EXPORT const std::error_category& category() noexcept;
 [[nodiscard]] LATCHKEY_EXPORT std::error_code make_error_code(Code code) noexcept;
 

@@ -39,6 +39,9 @@ std::string_view name(Code code) noexcept {
     case Code::kLost: return "Lost";
     case Code::kCounterExhausted: return "CounterExhausted";
     case Code::kSizeMismatch: return "SizeMismatch";
+    case Code::kInUse: return "InUse";
+    case Code::kStorage: return "Storage";
+    case Code::kDamaged: return "Damaged";
   }
   return "Unknown";
 }

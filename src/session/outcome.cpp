@@ -164,7 +164,9 @@ std::string_view explain(Code code) noexcept {
     case Code::kInvalidPath: return "the path is not valid";
     case Code::kInvalidConnectString: return "the connect string is not valid";
     case Code::kInvalidOption: return "an option is not valid";
-    case Code::kTooLarge: return "the request is larger than SessionOptions::max_request_bytes";
+    case Code::kTooLarge:
+      return "larger than SessionOptions::max_request_bytes; send less, or raise it together with "
+             "jute.maxbuffer on the servers";
     case Code::kOverloaded: return "too many requests are waiting; slow down and try again";
     case Code::kWouldDeadlock: return "a blocking call from the thread that would complete it";
     case Code::kForked: return "the session belongs to the parent process; open one of your own";
@@ -180,6 +182,9 @@ std::string_view explain(Code code) noexcept {
     case Code::kLost: return "our queue entry was deleted by another hand";
     case Code::kCounterExhausted: return "the directory's sequence counter is at its end";
     case Code::kSizeMismatch: return "the semaphore has another size";
+    case Code::kInUse: return "another process has it";
+    case Code::kStorage: return "the disk refused";
+    case Code::kDamaged: return "what is stored is damaged";
   }
   return name(code);
 }
