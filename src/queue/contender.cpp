@@ -38,29 +38,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 Contender::Contender(Options options, GuidSource guids)
-    : options_(std::move(options)), guids_(std::move(guids)) {}
+    : EntryMachine(std::move(guids)), options_(std::move(options)), parents_(options_.directory) {}
 
 std::vector<Action> Contender::step(const Event& event) {
   if (phase_ == Phase::kDone) return {};
-  std::visit(
-      [this](const auto& what) {
-        if constexpr (requires { what.answer; }) {
-          // Whatever was asked, and however long ago: a session that is over is over.
-          if (what.answer.kind != Answer::Kind::kOk && is_session_over(what.answer.code)) {
-            on(event::SessionOver{what.answer.code});
-            return;
-          }
-        }
-        on(what);
-      },
-      event);
+  hand_to([this](const auto& what) { on(what); }, event);
   return std::exchange(out_, {});
-}
-
-bool Contender::take(Ask& slot, Ask ask) {
-  if (slot == 0 || slot != ask) return false;
-  slot = 0;
-  return true;
 }
 
 std::string Contender::prefix() const {
@@ -71,7 +54,7 @@ std::string Contender::prefix() const {
 
 void Contender::on(const event::Start&) {
   if (phase_ != Phase::kNew) return;
-  guid_ = guids_();
+  renew_guid();
   enter();
 }
 
@@ -80,20 +63,15 @@ void Contender::enter() {
   create_answer_.reset();
   list_answer_.reset();
   children_.clear();
-  asks_.create = next_ask();
-  out_.push_back(action::Create{asks_.create, prefix()});
+  ask<action::Create>(asks_.create, prefix());
   ask_list();
 }
 
 void Contender::ask_list() {
-  asks_.list = next_ask();
-  if (options_.watching == Watching::kNearest) {
-    out_.push_back(action::List{asks_.list});
-    return;
-  }
+  if (options_.watching == Watching::kNearest) return ask<action::List>(asks_.list);
   drop_directory_watch();
   directory_watched_ = true;  // From the asking on: it may be in place before we hear of it.
-  out_.push_back(action::ListAndWatch{asks_.list});
+  ask<action::ListAndWatch>(asks_.list);
 }
 
 void Contender::on(const event::Created& created) {
@@ -107,7 +85,7 @@ void Contender::on(const event::Created& created) {
 
   create_answer_ = created.answer;
   if (!ok) return settle_pair();
-  parents_.reset();
+  parents_.end();
   own_ = parse_place(created.name);
   czxid_ = created.czxid;
   if (!own_ || !created.name.starts_with(prefix())) {
@@ -182,57 +160,34 @@ void Contender::relist() {
 /// the next create may carry it again. The list that went with it says nothing about ours (H71).
 void Contender::make_parents() {
   withdraw(asks_.list);
-  const bool again = parents_.has_value();
-  parents_.emplace(options_.directory);
-  // A second time means that somebody takes the directory away as fast as we make it (H39).
-  if (again) return pause(AfterPause::kMake);
-  make_level();
-}
-
-void Contender::make_level() {
-  phase_ = Phase::kMaking;
-  asks_.make = next_ask();
-  out_.push_back(action::MakeDirectory{asks_.make, parents_->path()});
+  make(parents_.begin());
 }
 
 void Contender::on(const event::Made& made) {
-  if (!take(asks_.make, made.ask)) return;
-  if (made.answer.kind == Answer::Kind::kAmbiguous) {
-    return made.answer.code == Code::kServerError ? pause(AfterPause::kMake) : make_level();
-  }
+  if (take(asks_.make, made.ask)) make(parents_.made(made.answer));
+}
 
-  const bool ok = made.answer.kind == Answer::Kind::kOk;
-  const std::string path = parents_->path();
-  ParentMaker::Next next{};
-  if (ok || made.answer.code == Code::kNodeExists) {
-    next = parents_->present();
-  } else if (made.answer.code == Code::kNoNode) {
-    next = parents_->missing();
-  } else {
-    fail(made.answer.code, "create " + path);
-    return leave();
-  }
+void Contender::make(ParentMaker::Next next) {
   switch (next) {
-    case ParentMaker::Next::kMake: return make_level();
-    case ParentMaker::Next::kPulledAway: return pause(AfterPause::kMake);
+    case ParentMaker::Next::kMake: break;
+    case ParentMaker::Next::kMakeLater: return pause(AfterPause::kMake);
     case ParentMaker::Next::kAllThere: return enter();
-    case ParentMaker::Next::kNoRoot:
-      fail(Code::kNoNode, "create " + path + ": the root of this session does not exist");
-      return leave();
+    case ParentMaker::Next::kRefused: fail(parents_.refusal()); return leave();
   }
+  phase_ = Phase::kMaking;
+  ask<action::MakeDirectory>(asks_.make, parents_.path());
 }
 
 void Contender::pause(AfterPause next) {
   phase_ = Phase::kPausing;
   after_pause_ = next;
-  asks_.pause = next_ask();
-  out_.push_back(action::Pause{asks_.pause, ++round_});
+  ask<action::Pause>(asks_.pause, ++round_);
 }
 
 void Contender::on(const event::Resumed& resumed) {
   if (!take(asks_.pause, resumed.ask)) return;
   switch (after_pause_) {
-    case AfterPause::kMake: return make_level();
+    case AfterPause::kMake: return make(ParentMaker::Next::kMake);
     case AfterPause::kEnter: return enter();
     case AfterPause::kSearch: return search();
     case AfterPause::kList: return relist();
@@ -291,14 +246,12 @@ void Contender::wait_behind() {
 
 void Contender::watch_nearest() {
   watched_arm_ = Arm::kAsked;
-  asks_.watch = next_ask();
-  out_.push_back(action::Watch{asks_.watch, watched_});
+  ask<action::Watch>(asks_.watch, watched_);
 }
 
 void Contender::watch_own() {
   own_arm_ = Arm::kAsked;
-  asks_.own_watch = next_ask();
-  out_.push_back(action::Watch{asks_.own_watch, own_->name});
+  ask<action::Watch>(asks_.own_watch, own_->name);
 }
 
 void Contender::on(const event::Watched& watched) {
@@ -378,8 +331,7 @@ void Contender::prove() {
   drop_watch();
   drop_directory_watch();
   phase_ = Phase::kProving;
-  asks_.prove = next_ask();
-  out_.push_back(action::Prove{asks_.prove});
+  ask<action::Prove>(asks_.prove);
 }
 
 void Contender::on(const event::Proved& proved) {
@@ -405,7 +357,7 @@ std::string Contender::describe() const {
   switch (phase_) {
     case Phase::kNew: return "new";
     case Phase::kEntering: return "entering";
-    case Phase::kMaking: return "making " + parents_->path();
+    case Phase::kMaking: return "making " + parents_.path();
     case Phase::kPausing: return "pausing";
     case Phase::kSearching: return "searching for " + prefix();
     case Phase::kLooking: return "looking at what carries " + guid_;

@@ -1,22 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "latchkey/error.hpp"
 #include "queue/admission.hpp"
+#include "queue/entry_machine.hpp"
 #include "queue/messages.hpp"
 #include "queue/parent_maker.hpp"
 
 namespace latchkey::queue {
-
-/// Makes the 36-character identities of attempts; each call a fresh one.
-using GuidSource = std::function<std::string()>;
 
 enum class Wait { kYes, kNo };
 
@@ -57,7 +53,7 @@ enum class Spent {
 /// when nothing of the attempt is left on the server but debts of the session.
 ///
 /// Thread safety: one thread at a time.
-class Contender {
+class Contender : EntryMachine<Action> {
  public:
   struct Options {
     std::string directory = {};
@@ -103,17 +99,6 @@ class Contender {
     kDone,
   };
   enum class AfterPause { kMake, kEnter, kSearch, kList, kDrain };
-  enum class Outcome { kOpen, kGranted, kEnded };
-  /// Is a node watched?
-  enum class Arm { kNo, kAsked, kArmed, kRefused };
-  /// A node with our guid that we have not met yet.
-  struct Candidate {
-    enum class Is { kUnknown, kOurs, kForeign, kGone };
-    Place place;
-    Ask ask = 0;
-    Is is = Is::kUnknown;
-    std::int64_t czxid = 0;
-  };
   /// The requests whose answers still matter; 0: none.
   struct Asks {
     Ask create = 0;
@@ -155,7 +140,7 @@ class Contender {
   void settle_pair();
   void list_refused(const Answer& answer);
   void make_parents();
-  void make_level();
+  void make(ParentMaker::Next next);
   void pause(AfterPause next);
   void relist();
   void ask_list();
@@ -163,11 +148,10 @@ class Contender {
   // Identity (contender_identity.cpp).
   void search();
   void settle_search();
+  void search_refused(const std::string& what, Code code);
   void identify();
-  void look(Candidate& candidate);
-  void drop_candidates();
   void settle_identity();
-  void keep_lowest();
+  void keep_lowest(const std::vector<Traces::Trace>& ours);
 
   // Deciding and waiting (contender.cpp).
   void decide();
@@ -194,45 +178,27 @@ class Contender {
   void exchanged_looked(const event::Looked& looked);
   void exchanged_for(std::int64_t czxid);
   void exchange_lost(Code code, const std::string& why);
+  /// Holds still, while a second answer is to come.
+  [[nodiscard]] bool is_downgrading() const { return downgrading_ && outcome_ == Outcome::kOpen; }
   [[nodiscard]] std::string reader_name() const;
 
   // Ending (contender_end.cpp).
   [[nodiscard]] std::string why_it_waits() const;
-  void fail(Code code, std::string why = {});
-  void lose(Code code);
   void own_is_gone();
   void leave();
-  void owe(const std::string& name);
   void owe_own();
-  void withdraw(Ask& slot);
   void finish();
 
-  [[nodiscard]] Ask next_ask() { return ++last_ask_; }
-  [[nodiscard]] static bool take(Ask& slot, Ask ask);
   [[nodiscard]] std::string prefix() const;
   [[nodiscard]] bool shortcut_is_sound() const;
 
   Options options_;
-  GuidSource guids_;
-
-  std::vector<Action> out_;  ///< What the step under way has asked for.
   Phase phase_ = Phase::kNew;
   AfterPause after_pause_ = AfterPause::kEnter;
-  Outcome outcome_ = Outcome::kOpen;
-  bool downgrading_ = false;  ///< Holds still, while a second answer is to come.
-  bool leaving_ = false;      ///< The caller has its answer; only traces are left to remove.
-  Ask last_ask_ = 0;
+  bool downgrading_ = false;  ///< See is_downgrading().
   Asks asks_;
-  int round_ = 0;  ///< Back-offs in a row.
 
-  // Who we are. One guid for the whole attempt, so that whatever of it surfaces is recognised; a
-  // fresh one only after a node was given up on purpose or a stranger was met with ours.
-  std::string guid_;
   std::optional<Place> own_;
-  std::int64_t czxid_ = 0;
-  std::set<std::string> owed_;       ///< Ours once, given up: never again counted or adopted.
-  std::set<std::string> strangers_;  ///< Carry our guid, belong to another session (H04, H08).
-  std::vector<Candidate> candidates_;
 
   // The last answers of the list and of what went with it.
   std::optional<Answer> create_answer_;
@@ -247,7 +213,7 @@ class Contender {
   Arm watched_arm_ = Arm::kNo;
   Arm own_arm_ = Arm::kNo;
 
-  std::optional<ParentMaker> parents_;
+  ParentMaker parents_;
 
   // Draining.
   bool drained_once_ = false;

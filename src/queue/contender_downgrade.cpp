@@ -20,8 +20,7 @@ void Contender::on(const event::Downgrade&) {
 
 void Contender::exchange() {
   phase_ = Phase::kExchanging;
-  asks_.exchange = next_ask();
-  out_.push_back(action::Exchange{asks_.exchange, own_->name, reader_name()});
+  ask<action::Exchange>(asks_.exchange, own_->name, reader_name());
 }
 
 void Contender::on(const event::Exchanged& exchanged) {
@@ -39,10 +38,7 @@ void Contender::on(const event::Exchanged& exchanged) {
 }
 
 /// The transaction had gone through before its answer was lost; only its number is missing.
-void Contender::look_at_exchanged() {
-  asks_.look = next_ask();
-  out_.push_back(action::Look{asks_.look, reader_name()});
-}
+void Contender::look_at_exchanged() { ask<action::Look>(asks_.look, reader_name()); }
 
 void Contender::exchanged_looked(const event::Looked& looked) {
   if (looked.answer.kind == Answer::Kind::kAmbiguous) return look_at_exchanged();

@@ -29,8 +29,7 @@ void Contender::drain() {
 void Contender::list_to_drain() {
   phase_ = Phase::kDraining;
   directory_watched_ = true;  // From the asking on: it may be in place before we hear of it.
-  asks_.list = next_ask();
-  out_.push_back(action::ListAndWatch{asks_.list});
+  ask<action::ListAndWatch>(asks_.list);
 }
 
 void Contender::drain_listed(const Answer& answer) {
@@ -62,14 +61,10 @@ void Contender::drain_listed(const Answer& answer) {
     // Somebody was faster: this is the new directory. Should it be an ancient holder in the old
     // one, we come back here, more slowly each time.
     drop_directory_watch();
-    guid_ = guids_();
+    renew_guid();
     return pause(AfterPause::kEnter);
   }
-  if (!contended) {
-    asks_.remove = next_ask();
-    out_.push_back(action::RemoveDirectory{asks_.remove});
-    return;
-  }
+  if (!contended) return ask<action::RemoveDirectory>(asks_.remove);
   if (options_.wait == Wait::kNo) {
     fail(Code::kBusy, why_not_drained());
     return leave();
@@ -101,7 +96,7 @@ void Contender::on(const event::Removed& removed) {
 /// With a fresh guid: the node that was given up must not be taken for a trace of the next one.
 void Contender::start_over() {
   drop_directory_watch();
-  guid_ = guids_();
+  renew_guid();
   enter();
 }
 

@@ -21,7 +21,7 @@ void Contender::on(const event::Release&) {
 }
 
 void Contender::on(const event::LeaseOver&) {
-  if (downgrading_) return exchange_lost(Code::kSessionLost, {});
+  if (is_downgrading()) return exchange_lost(Code::kSessionLost, {});
   // A waiter believes nothing yet; it proves its lease before it is granted anything.
   if (phase_ != Phase::kHolding || options_.until == Until::kNodeGoes) return;
   lose(Code::kSessionLost);
@@ -31,12 +31,8 @@ void Contender::on(const event::LeaseOver&) {
 }
 
 void Contender::on(const event::SessionOver& over) {
-  if (phase_ == Phase::kHolding) {
-    lose(over.code);
-  } else {
-    if (downgrading_) out_.push_back(action::Lose{over.code});
-    fail(over.code);
-  }
+  if (is_downgrading()) out_.push_back(action::Lose{over.code});
+  lose_or_fail(over.code);
   // Everything went with the session: nothing is owed, no watch is left (H22).
   phase_ = Phase::kDone;
   out_.push_back(action::Done{});
@@ -49,11 +45,7 @@ void Contender::own_is_gone() {
   own_.reset();
   own_arm_ = Arm::kNo;
   withdraw(asks_.own_watch);
-  if (phase_ == Phase::kHolding) {
-    lose(Code::kLost);
-  } else {
-    fail(Code::kLost, "our queue entry " + name + " was deleted by another hand");
-  }
+  lose_or_fail(Code::kLost, "our queue entry " + name + " was deleted by another hand");
   leave();
 }
 
@@ -61,18 +53,6 @@ std::string Contender::why_it_waits() const {
   const std::string others =
       ahead_.size() > 1 ? " and " + std::to_string(ahead_.size() - 1) + " more" : std::string();
   return "still behind " + ahead_.back() + others;
-}
-
-void Contender::fail(Code code, std::string why) {
-  if (outcome_ != Outcome::kOpen) return;
-  outcome_ = Outcome::kEnded;
-  downgrading_ = false;
-  out_.push_back(action::Fail{code, std::move(why)});
-}
-
-void Contender::lose(Code code) {
-  outcome_ = Outcome::kEnded;
-  out_.push_back(action::Lose{code});
 }
 
 /// The caller has its answer. What is known goes now; what may exist is found out first.
@@ -95,10 +75,6 @@ void Contender::leave() {
   const bool searching = phase_ == Phase::kSearching || phase_ == Phase::kLooking ||
                          (phase_ == Phase::kPausing && after_pause_ == AfterPause::kSearch);
   if (!searching) finish();
-}
-
-void Contender::owe(const std::string& name) {
-  if (owed_.insert(name).second) out_.push_back(action::Owe{name});
 }
 
 void Contender::owe_own() {
@@ -127,11 +103,6 @@ void Contender::drop_directory_watch() {
   if (std::exchange(directory_watched_, false)) out_.push_back(action::UnwatchDirectory{});
 }
 
-void Contender::withdraw(Ask& slot) {
-  if (slot != 0) out_.push_back(action::Withdraw{slot});
-  slot = 0;
-}
-
 void Contender::finish() {
   drop_watch();
   drop_directory_watch();
@@ -139,7 +110,7 @@ void Contender::finish() {
                     &asks_.prove, &asks_.pause, &asks_.look}) {
     withdraw(*slot);
   }
-  drop_candidates();
+  drop_traces();
   phase_ = Phase::kDone;
   out_.push_back(action::Done{});
 }

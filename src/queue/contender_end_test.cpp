@@ -216,6 +216,15 @@ TEST_F(ContenderDrainTest, H35_ALateNumberIsGivenBackAndTheDirectoryMadeAnew) {
   EXPECT_EQ(ever<action::Grant>(), 1);
 }
 
+/// Whoever watches is told of the session's end as well, but only after those who contend (H66).
+TEST_F(ContenderDrainTest, H22_AWatchThatComesAfterTheSessionsEndAsksForNothing) {
+  drain({other(kSpent - 1)});
+  tell(event::SessionOver{Code::kSessionLost});
+  EXPECT_TRUE(is_done());
+  tell(event::DirectoryChanged{});
+  EXPECT_TRUE(did_nothing());
+}
+
 TEST_F(ContenderDrainTest, H35_ANegativeNumberIsBeyondTheEnd) {
   tell(event::Start{});
   const std::string name = last<action::Create>().prefix + "-2147483648";

@@ -2,11 +2,20 @@
 
 #include <charconv>
 #include <system_error>
+#include <utility>
 
 namespace latchkey::queue {
+
+using namespace lock_delay;
+
 namespace {
 
 constexpr std::string_view kHeld = "held ";
+
+bool may_be_repeated(const Answer& answer) {
+  return answer.kind == Answer::Kind::kAmbiguous || is_retryable(answer.code) ||
+         answer.code == Code::kServerError || answer.code == Code::kRolledBack;
+}
 
 }  // namespace
 
@@ -19,6 +28,135 @@ bool has_vanished(std::string_view data, std::int64_t own) {
   const char* const end = data.data() + data.size();
   const auto [stop, error] = std::from_chars(data.data(), end, czxid);
   return error == std::errc() && stop == end && czxid != own;
+}
+
+std::vector<lock_delay::Action> LockDelay::step(const lock_delay::Event& event, Instant now) {
+  if (phase_ == Phase::kDone) return {};
+  now_ = now;
+  std::visit([this](const auto& what) { on(what); }, event);
+  return std::exchange(out_, {});
+}
+
+// The way to the hold.
+
+void LockDelay::on(const First& first) {
+  if (phase_ != Phase::kInLine) return;
+  own_ = first.czxid;
+  look();
+}
+
+void LockDelay::look() {
+  phase_ = Phase::kLooking;
+  out_.emplace_back(Look{});
+}
+
+void LockDelay::on(const Looked& looked) {
+  if (phase_ != Phase::kLooking) return;
+  const bool ok = looked.answer.kind == Answer::Kind::kOk;
+  if (!ok && !may_be_repeated(looked.answer)) {
+    return fail(looked.answer.code, "reading who held before");
+  }
+  if (!ok || !looked.synced) return pause(Phase::kPausingToLook);
+  round_ = 0;
+  has_vanished(looked.data, own_) ? wait_out() : mark();
+}
+
+void LockDelay::wait_out() {
+  phase_ = Phase::kWaitingOut;
+  // In whole milliseconds: the longest delay a user can write does not fit into a Duration.
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(Instant::max() - now_);
+  out_.emplace_back(WaitOut{delay_ < left ? now_ + delay_ : Instant::max()});
+}
+
+void LockDelay::mark() {
+  phase_ = Phase::kMarking;
+  marked_ = true;
+  out_.emplace_back(Mark{format_holder(own_)});
+}
+
+void LockDelay::on(const Marked& marked) {
+  if (phase_ != Phase::kMarking) return;
+  if (marked.answer.kind != Answer::Kind::kOk) {
+    if (may_be_repeated(marked.answer)) return pause(Phase::kPausingToMark);
+    if (marked.answer.code == Code::kNoNode) return fail(Code::kLost, "our queue entry is gone");
+    return fail(marked.answer.code, "leaving our mark");
+  }
+  if (now_ >= marked.lease_until) return pause(Phase::kPausingToMark);
+  phase_ = Phase::kHolding;
+  out_.emplace_back(Grant{});
+}
+
+void LockDelay::pause(Phase phase) {
+  phase_ = phase;
+  out_.emplace_back(Pause{++round_});
+}
+
+void LockDelay::on(const Resumed&) {
+  if (phase_ == Phase::kPausingToLook) return look();
+  if (phase_ == Phase::kPausingToMark || phase_ == Phase::kWaitingOut) return mark();
+}
+
+// The ways out.
+
+void LockDelay::on(const Cancel& cancel) {
+  switch (phase_) {
+    case Phase::kInLine: out_.emplace_back(Withdraw{cancel.code}); return;
+    case Phase::kHolding:
+    case Phase::kTelling: return;
+    case Phase::kWaitingOut: return fail(cancel.code, "waiting out the lock delay");
+    default: return fail(cancel.code, {});
+  }
+}
+
+void LockDelay::on(const Failed& failed) {
+  if (phase_ != Phase::kInLine) return;
+  out_.emplace_back(Fail{failed.code, {}});
+  finish();
+}
+
+void LockDelay::on(const Lost& lost) {
+  gone_ = true;
+  if (phase_ == Phase::kTelling) return;
+  if (phase_ != Phase::kHolding) return fail(lost.code, "lost during the lock delay");
+  phase_ = Phase::kTelling;
+  out_.emplace_back(Lose{lost.code});
+}
+
+void LockDelay::on(const LeaseOver&) {
+  if (phase_ != Phase::kHolding) return;
+  phase_ = Phase::kTelling;
+  out_.emplace_back(Lose{Code::kSessionLost});
+}
+
+void LockDelay::on(const Told&) {
+  if (phase_ != Phase::kTelling) return;
+  // The mark stays: nobody has seen this holder let go.
+  if (!gone_) out_.emplace_back(GiveUp{});
+  finish();
+}
+
+void LockDelay::on(const Release&) {
+  if (phase_ != Phase::kHolding) return;
+  give_up();
+  finish();
+}
+
+void LockDelay::fail(Code code, std::string why) {
+  give_up();
+  out_.emplace_back(Fail{code, std::move(why)});
+  finish();
+}
+
+/// What was waited out need not be waited out again: whoever may have left a mark wipes it out.
+void LockDelay::give_up() {
+  if (gone_) return;
+  if (marked_) out_.emplace_back(Wipe{});
+  out_.emplace_back(GiveUp{});
+}
+
+void LockDelay::finish() {
+  phase_ = Phase::kDone;
+  out_.emplace_back(Done{});
 }
 
 }  // namespace latchkey::queue

@@ -1,9 +1,18 @@
 #include "queue/lock_delay.hpp"
 
+#include <chrono>
+#include <string>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace latchkey::queue {
 namespace {
+
+using namespace lock_delay;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 TEST(LockDelay, H73_AHolderThatLetGoHasNotVanished) {
   EXPECT_FALSE(has_vanished(kNoHolder, 7));
@@ -20,6 +29,211 @@ TEST(LockDelay, WhatOthersWroteThereSaysNothing) {
        {"held", "held ", "held x", "held 6x", "held 6\n", "HELD 6", "10.0.0.1"}) {
     EXPECT_FALSE(has_vanished(data, 7)) << data;
   }
+}
+
+std::string text(const Withdraw& withdraw) {
+  return "withdraw: " + std::string(name(withdraw.code));
+}
+std::string text(const Look&) { return "look"; }
+std::string text(const WaitOut& wait) {
+  if (wait.until == Instant::max()) return "wait for ever";
+  const auto until =
+      std::chrono::duration_cast<std::chrono::seconds>(wait.until.time_since_epoch());
+  return "wait until " + std::to_string(until.count());
+}
+std::string text(const Pause& pause) { return "pause " + std::to_string(pause.round); }
+std::string text(const Mark& mark) { return "mark " + mark.text; }
+std::string text(const Wipe&) { return "wipe"; }
+std::string text(const GiveUp&) { return "give up"; }
+std::string text(const Grant&) { return "grant"; }
+std::string text(const Fail& fail) {
+  return "fail: " + std::string(name(fail.code)) + (fail.why.empty() ? "" : ", " + fail.why);
+}
+std::string text(const Lose& lose) { return "lose: " + std::string(name(lose.code)); }
+std::string text(const Done&) { return "done"; }
+
+constexpr Answer kMaybe{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
+constexpr Answer no(Code code) { return {Answer::Kind::kNo, code}; }
+
+/// A claim of entry 7 under a delay of ten seconds, the time and a lease.
+struct Rig {
+  explicit Rig(std::chrono::milliseconds span = 10s) : delay(span) {}
+
+  std::vector<std::string> step(const lock_delay::Event& event) {
+    std::vector<std::string> texts;
+    for (const lock_delay::Action& action : delay.step(event, now)) {
+      texts.push_back(std::visit([](const auto& what) { return text(what); }, action));
+    }
+    return texts;
+  }
+  std::vector<std::string> look(const std::string& data, bool synced = true) {
+    return step(Looked{synced, {}, data});
+  }
+  std::vector<std::string> mark(Answer answer = {}) { return step(Marked{answer, lease_until}); }
+  /// A holder before us has vanished, and we have just seen it.
+  void wait_out() {
+    step(First{7});
+    look(format_holder(6));
+  }
+  void hold() {
+    step(First{7});
+    look(std::string(kNoHolder));
+    mark();
+  }
+
+  LockDelay delay;
+  Instant now{100s};
+  Instant lease_until{1h};
+};
+
+TEST(LockDelay, H73_AfterAHolderThatLetGoItMarksAndHolds) {
+  Rig rig;
+
+  EXPECT_THAT(rig.step(First{7}), ElementsAre("look"));
+  EXPECT_THAT(rig.look(std::string(kNoHolder)), ElementsAre("mark held 7"));
+  EXPECT_THAT(rig.mark(), ElementsAre("grant"));
+}
+
+TEST(LockDelay, H73_AfterAHolderThatVanishedItWaitsFirst) {
+  Rig rig;
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.look(format_holder(6)), ElementsAre("wait until 110"));
+  EXPECT_THAT(rig.step(Resumed{}), ElementsAre("mark held 7"));
+  EXPECT_THAT(rig.mark(), ElementsAre("grant"));
+}
+
+TEST(LockDelay, ADelayThatDoesNotFitIntoTimeNeverEnds) {
+  Rig rig(std::chrono::milliseconds::max());
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.look(format_holder(6)), ElementsAre("wait for ever"));
+}
+
+TEST(LockDelay, AReadThatIsNotSyncedSaysNothing) {
+  Rig rig;
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.look(std::string(kNoHolder), false), ElementsAre("pause 1"));
+  EXPECT_THAT(rig.step(Resumed{}), ElementsAre("look"));
+}
+
+TEST(LockDelay, WhatCannotBeReadForNowIsReadAgainAndWhatMustNotBeReadIsAnError) {
+  Rig rig;
+  rig.step(First{7});
+
+  for (const Answer& answer : {kMaybe, no(Code::kOverloaded), no(Code::kServerError)}) {
+    EXPECT_EQ(rig.step(Looked{true, answer, ""}).front().substr(0, 5), "pause");
+    EXPECT_THAT(rig.step(Resumed{}), ElementsAre("look"));
+  }
+  EXPECT_THAT(rig.step(Looked{true, no(Code::kNotAuthorized), ""}),
+              ElementsAre("give up", "fail: NotAuthorized, reading who held before", "done"));
+}
+
+TEST(LockDelay, AMarkWhoseFateIsUnknownIsMadeAgain) {
+  Rig rig;
+  rig.step(First{7});
+  rig.look(std::string(kNoHolder));
+
+  EXPECT_THAT(rig.mark(kMaybe), ElementsAre("pause 1"));
+  EXPECT_THAT(rig.step(Resumed{}), ElementsAre("mark held 7"));
+  EXPECT_THAT(rig.mark(), ElementsAre("grant"));
+}
+
+TEST(LockDelay, H12_AMarkWhoseAnswerCameTooLateProvesNothingAndIsMadeAgain) {
+  Rig rig;
+  rig.step(First{7});
+  rig.look(std::string(kNoHolder));
+  rig.lease_until = rig.now;
+
+  EXPECT_THAT(rig.mark(), ElementsAre("pause 1"));
+  EXPECT_THAT(rig.step(Resumed{}), ElementsAre("mark held 7"));
+  rig.lease_until = rig.now + 1s;
+  EXPECT_THAT(rig.mark(), ElementsAre("grant"));
+}
+
+TEST(LockDelay, H05_AMarkThatFindsOurEntryGoneIsALoss) {
+  Rig rig;
+  rig.step(First{7});
+  rig.look(std::string(kNoHolder));
+
+  EXPECT_THAT(rig.mark(no(Code::kNoNode)),
+              ElementsAre("wipe", "give up", "fail: Lost, our queue entry is gone", "done"));
+}
+
+TEST(LockDelay, H73_ASilenceDuringTheDelayCostsNothing) {
+  Rig rig;
+  rig.wait_out();
+
+  EXPECT_THAT(rig.step(LeaseOver{}), IsEmpty());
+  EXPECT_THAT(rig.step(Resumed{}), ElementsAre("mark held 7"));
+  EXPECT_THAT(rig.step(LeaseOver{}), IsEmpty());
+  EXPECT_THAT(rig.mark(), ElementsAre("grant"));
+}
+
+TEST(LockDelay, H73_AnEntryThatGoesDuringTheDelayIsLost) {
+  Rig rig;
+  rig.wait_out();
+
+  EXPECT_THAT(rig.step(Lost{Code::kLost}),
+              ElementsAre("fail: Lost, lost during the lock delay", "done"));
+}
+
+TEST(LockDelay, H73_WhoeverGivesUpDuringTheDelayLeavesTheMarkOfTheVanished) {
+  Rig rig;
+  rig.wait_out();
+
+  EXPECT_THAT(rig.step(Cancel{Code::kTimedOut}),
+              ElementsAre("give up", "fail: TimedOut, waiting out the lock delay", "done"));
+  EXPECT_THAT(rig.step(Resumed{}), IsEmpty());
+}
+
+TEST(LockDelay, H73_WhoeverGivesUpAfterTheDelayWipesWhatItMayHaveWritten) {
+  Rig rig;
+  rig.wait_out();
+  rig.step(Resumed{});
+
+  EXPECT_THAT(rig.step(Cancel{Code::kTimedOut}),
+              ElementsAre("wipe", "give up", "fail: TimedOut", "done"));
+}
+
+TEST(LockDelay, H50_ACancelInLineIsForTheClaimAndOneAfterTheGrantIsNone) {
+  Rig waiting;
+  EXPECT_THAT(waiting.step(Cancel{Code::kTimedOut}), ElementsAre("withdraw: TimedOut"));
+  EXPECT_THAT(waiting.step(Failed{Code::kTimedOut}), ElementsAre("fail: TimedOut", "done"));
+
+  Rig holding;
+  holding.hold();
+  EXPECT_THAT(holding.step(Cancel{Code::kTimedOut}), IsEmpty());
+}
+
+TEST(LockDelay, H73_AReleaseWipesTheMarkInFrontOfTheDelete) {
+  Rig rig;
+  rig.hold();
+
+  EXPECT_THAT(rig.step(Release{}), ElementsAre("wipe", "give up", "done"));
+}
+
+TEST(LockDelay, H09_ALeaseThatRunsOutIsToldBeforeTheEntryIsGivenUpAndTheMarkStays) {
+  Rig rig;
+  rig.hold();
+
+  EXPECT_THAT(rig.step(LeaseOver{}), ElementsAre("lose: SessionLost"));
+  EXPECT_THAT(rig.step(LeaseOver{}), IsEmpty());
+  EXPECT_THAT(rig.step(Told{}), ElementsAre("give up", "done"));
+}
+
+TEST(LockDelay, H09_WhatGoesWhileTheHolderIsToldNeedNotBeGivenUp) {
+  Rig by_clock;
+  by_clock.hold();
+  by_clock.step(LeaseOver{});
+  EXPECT_THAT(by_clock.step(Lost{Code::kSessionLost}), IsEmpty());
+  EXPECT_THAT(by_clock.step(Told{}), ElementsAre("done"));
+
+  Rig by_hand;
+  by_hand.hold();
+  EXPECT_THAT(by_hand.step(Lost{Code::kLost}), ElementsAre("lose: Lost"));
+  EXPECT_THAT(by_hand.step(Told{}), ElementsAre("done"));
 }
 
 }  // namespace

@@ -26,6 +26,12 @@ struct Answer {
   Code code = Code::kServerError;  ///< Meaningless with kOk.
 };
 
+/// Why a caller does not get what it asked for: a human sentence, or nothing besides the code.
+struct Refusal {
+  Code code;
+  std::string why;
+};
+
 /// What the contender wants done. Everything one step() returns goes out in one flush, in order.
 namespace action {
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "queue/traces.hpp"
+
 namespace latchkey::queue {
 namespace {
 
@@ -19,27 +21,13 @@ bool is_signed(std::string_view data, std::string_view guid) {
   return data.starts_with(line) || data.find("\n" + line) != std::string_view::npos;
 }
 
+NameContender::NameContender(Options options)
+    : options_(std::move(options)), parents_(options_.node.substr(0, options_.node.rfind('/'))) {}
+
 std::vector<NameAction> NameContender::step(const NameEvent& event) {
   if (phase_ == Phase::kDone) return {};
-  std::visit(
-      [this](const auto& what) {
-        if constexpr (requires { what.answer; }) {
-          // Whatever was asked, and however long ago: a session that is over is over.
-          if (what.answer.kind != Answer::Kind::kOk && is_session_over(what.answer.code)) {
-            on(event::SessionOver{what.answer.code});
-            return;
-          }
-        }
-        on(what);
-      },
-      event);
+  hand_to([this](const auto& what) { on(what); }, event);
   return std::exchange(out_, {});
-}
-
-bool NameContender::take(Ask& slot, Ask ask) {
-  if (slot == 0 || slot != ask) return false;
-  slot = 0;
-  return true;
 }
 
 bool NameContender::is_ours(const event::NodeRead& read) const {
@@ -57,8 +45,7 @@ void NameContender::on(const event::Start&) {
 void NameContender::create() {
   drop_watch();
   phase_ = Phase::kCreating;
-  asks_.create = next_ask();
-  out_.push_back(action::CreateNode{asks_.create});
+  ask<action::CreateNode>(asks_.create);
 }
 
 void NameContender::on(const event::Created& created) {
@@ -72,7 +59,7 @@ void NameContender::on(const event::Created& created) {
   }
   if (leaving_) return finish();
   switch (created.answer.code) {
-    case Code::kNoNode: return make_parents();
+    case Code::kNoNode: return make(parents_.begin());
     case Code::kNodeExists:
       if (options_.wait == Wait::kNo) return wait_or_give_up();
       return read_and_watch();
@@ -84,8 +71,7 @@ void NameContender::read_and_watch() {
   phase_ = Phase::kReading;
   drop_watch();
   arm_ = Arm::kAsked;
-  asks_.read = next_ask();
-  out_.push_back(action::ReadAndWatchNode{asks_.read});
+  ask<action::ReadAndWatchNode>(asks_.read);
 }
 
 void NameContender::on(const event::NodeRead& read) {
@@ -136,61 +122,31 @@ void NameContender::on(const event::NodeTouched&) {
 
 // ---- Parents and pauses -------------------------------------------------------------------------
 
-void NameContender::make_parents() {
-  const std::size_t slash = options_.node.rfind('/');
-  if (slash == 0) {
-    fail(Code::kNoNode, "create " + options_.node + ": the root of this session does not exist");
-    return leave();
-  }
-  const bool again = parents_.has_value();
-  parents_.emplace(options_.node.substr(0, slash));
-  // A second time means that somebody takes the directory away as fast as we make it (H39).
-  if (again) return pause(AfterPause::kMake);
-  make_level();
-}
-
-void NameContender::make_level() {
-  phase_ = Phase::kMaking;
-  asks_.make = next_ask();
-  out_.push_back(action::MakeDirectory{asks_.make, parents_->path()});
-}
-
 void NameContender::on(const event::Made& made) {
-  if (!take(asks_.make, made.ask)) return;
-  if (made.answer.kind == Answer::Kind::kAmbiguous) {
-    return made.answer.code == Code::kServerError ? pause(AfterPause::kMake) : make_level();
-  }
-  const std::string path = parents_->path();
-  ParentMaker::Next next{};
-  if (made.answer.kind == Answer::Kind::kOk || made.answer.code == Code::kNodeExists) {
-    next = parents_->present();
-  } else if (made.answer.code == Code::kNoNode) {
-    next = parents_->missing();
-  } else {
-    fail(made.answer.code, "create " + path);
-    return leave();
-  }
+  if (take(asks_.make, made.ask)) make(parents_.made(made.answer));
+}
+
+void NameContender::make(ParentMaker::Next next) {
   switch (next) {
-    case ParentMaker::Next::kMake: return make_level();
-    case ParentMaker::Next::kPulledAway: return pause(AfterPause::kMake);
+    case ParentMaker::Next::kMake: break;
+    case ParentMaker::Next::kMakeLater: return pause(AfterPause::kMake);
     case ParentMaker::Next::kAllThere: return create();
-    case ParentMaker::Next::kNoRoot:
-      fail(Code::kNoNode, "create " + path + ": the root of this session does not exist");
-      return leave();
+    case ParentMaker::Next::kRefused: fail(parents_.refusal()); return leave();
   }
+  phase_ = Phase::kMaking;
+  ask<action::MakeDirectory>(asks_.make, parents_.path());
 }
 
 void NameContender::pause(AfterPause next) {
   phase_ = Phase::kPausing;
   after_pause_ = next;
-  asks_.pause = next_ask();
-  out_.push_back(action::Pause{asks_.pause, ++round_});
+  ask<action::Pause>(asks_.pause, ++round_);
 }
 
 void NameContender::on(const event::Resumed& resumed) {
   if (!take(asks_.pause, resumed.ask)) return;
   switch (after_pause_) {
-    case AfterPause::kMake: return make_level();
+    case AfterPause::kMake: return make(ParentMaker::Next::kMake);
     case AfterPause::kCreate: return create();
     case AfterPause::kRead: return read_and_watch();
     case AfterPause::kSearch: return search();
@@ -209,15 +165,10 @@ void NameContender::search() {
   withdraw(asks_.sync);
   sync_answer_.reset();
   read_.reset();
-  asks_.sync = next_ask();
-  asks_.read = next_ask();
-  out_.push_back(action::Sync{asks_.sync});
-  if (leaving_) {
-    out_.push_back(action::ReadNode{asks_.read});
-  } else {
-    arm_ = Arm::kAsked;
-    out_.push_back(action::ReadAndWatchNode{asks_.read});
-  }
+  ask<action::Sync>(asks_.sync);
+  if (leaving_) return ask<action::ReadNode>(asks_.read);
+  arm_ = Arm::kAsked;
+  ask<action::ReadAndWatchNode>(asks_.read);
 }
 
 void NameContender::on(const event::Synced& synced) {
@@ -227,24 +178,29 @@ void NameContender::on(const event::Synced& synced) {
 }
 
 void NameContender::settle_search() {
-  if (sync_answer_ && sync_answer_->kind == Answer::Kind::kAmbiguous) return search();
-  if (read_ && read_->answer.kind == Answer::Kind::kAmbiguous) return search();
-  if (!sync_answer_ || !read_) return;
-
-  const bool synced = sync_answer_->kind == Answer::Kind::kOk;
-  const bool exists = read_->answer.kind == Answer::Kind::kOk;
-  if (!synced || (!exists && read_->answer.code != Code::kNoNode)) {
-    const Code code = synced ? read_->answer.code : sync_answer_->code;
-    if (!is_retryable(code) && !leaving_) {
-      fail(code, (synced ? "read " : "sync ") + options_.node);
-      leave();
-    }
-    // Perhaps there is a node of ours, and it would stay as long as the session does: ask on.
-    return pause(AfterPause::kSearch);
+  const auto read_answer = read_ ? std::optional(read_->answer) : std::nullopt;
+  switch (after_search(sync_answer_, read_answer)) {
+    case AfterSearch::kWait: return;
+    case AfterSearch::kSearchAgain: return search();
+    case AfterSearch::kKnown: return searched();
+    case AfterSearch::kSyncRefused: return search_refused("sync", sync_answer_->code);
+    case AfterSearch::kLookRefused: return search_refused("read", read_answer->code);
   }
+}
+
+void NameContender::search_refused(const std::string& what, Code code) {
+  if (!is_retryable(code) && !leaving_) {
+    fail(code, what + " " + options_.node);
+    leave();
+  }
+  // Perhaps there is a node of ours, and it would stay as long as the session does: ask on.
+  pause(AfterPause::kSearch);
+}
+
+void NameContender::searched() {
   phase_ = Phase::kReading;  // The search is over: whoever leaves from here on knows what it owns.
   if (leaving_) return is_ours(*read_) ? adopt(*read_) : removed({});
-  if (!exists) return create();
+  if (read_->answer.kind != Answer::Kind::kOk) return create();
   is_ours(*read_) ? adopt(*read_) : wait_or_give_up();
 }
 
@@ -257,10 +213,9 @@ void NameContender::adopt(const event::NodeRead& read) {
 
 void NameContender::prove() {
   phase_ = Phase::kProving;
-  parents_.reset();
+  parents_.end();
   round_ = 0;
-  asks_.prove = next_ask();
-  out_.push_back(action::Prove{asks_.prove});
+  ask<action::Prove>(asks_.prove);
 }
 
 void NameContender::on(const event::Proved& proved) {
@@ -278,8 +233,7 @@ void NameContender::on(const event::Proved& proved) {
 void NameContender::on(const event::Heartbeat&) {
   if ((phase_ != Phase::kHolding && phase_ != Phase::kProving) || arm_ != Arm::kNo) return;
   arm_ = Arm::kAsked;
-  asks_.read = next_ask();
-  out_.push_back(action::ReadAndWatchNode{asks_.read});
+  ask<action::ReadAndWatchNode>(asks_.read);
 }
 
 void NameContender::own_read(const event::NodeRead& read) {
@@ -327,11 +281,7 @@ void NameContender::on(const event::Release&) {
 }
 
 void NameContender::on(const event::SessionOver& over) {
-  if (phase_ == Phase::kHolding) {
-    lose(over.code);
-  } else {
-    fail(over.code);
-  }
+  lose_or_fail(over.code);
   // Everything went with the session: nothing is left to delete or to watch (H22).
   phase_ = Phase::kDone;
   out_.push_back(action::Done{});
@@ -340,23 +290,8 @@ void NameContender::on(const event::SessionOver& over) {
 /// Gone, or another's by now: in either case nothing of ours is left to delete.
 void NameContender::own_is_gone() {
   own_.reset();
-  if (phase_ == Phase::kHolding) {
-    lose(Code::kLost);
-  } else {
-    fail(Code::kLost, options_.node + " was deleted by another hand");
-  }
+  lose_or_fail(Code::kLost, options_.node + " was deleted by another hand");
   leave();
-}
-
-void NameContender::fail(Code code, std::string why) {
-  if (outcome_ != Outcome::kOpen) return;
-  outcome_ = Outcome::kEnded;
-  out_.push_back(action::Fail{code, std::move(why)});
-}
-
-void NameContender::lose(Code code) {
-  outcome_ = Outcome::kEnded;
-  out_.push_back(action::Lose{code});
 }
 
 /// The caller has its answer. What is known to be ours goes now; what may exist is found out first.
@@ -379,8 +314,7 @@ void NameContender::remove() {
   if (arm_ == Arm::kAsked || arm_ == Arm::kArmed) out_.push_back(action::ForgetWatch{});
   arm_ = Arm::kNo;
   phase_ = Phase::kRemoving;
-  asks_.remove = next_ask();
-  out_.push_back(action::RemoveNode{asks_.remove});
+  ask<action::RemoveNode>(asks_.remove);
 }
 
 void NameContender::on(const event::Removed& removal) {
@@ -405,11 +339,6 @@ void NameContender::removed(Answer answer) {
 void NameContender::drop_watch() {
   if (arm_ == Arm::kAsked || arm_ == Arm::kArmed) out_.push_back(action::UnwatchNode{});
   arm_ = Arm::kNo;
-}
-
-void NameContender::withdraw(Ask& slot) {
-  if (slot != 0) out_.push_back(action::Withdraw{slot});
-  slot = 0;
 }
 
 void NameContender::finish() {

@@ -10,6 +10,7 @@
 #include "latchkey/error.hpp"
 #include "queue/contender.hpp"
 #include "queue/messages.hpp"
+#include "queue/node_machine.hpp"
 #include "queue/parent_maker.hpp"
 
 namespace latchkey::queue {
@@ -92,14 +93,14 @@ using NameEvent = std::variant<event::Start, event::Created, event::NodeRead, ev
 /// A node that is not ephemeral, made by hand perhaps, is somebody else's like any other.
 ///
 /// Thread safety: one thread at a time.
-class NameContender {
+class NameContender : NodeMachine<NameAction> {
  public:
   struct Options {
     std::string node = {};
     Wait wait = Wait::kYes;  ///< kNo: fail with kBusy if the node exists.
   };
 
-  explicit NameContender(Options options) : options_(std::move(options)) {}
+  explicit NameContender(Options options);
 
   [[nodiscard]] std::vector<NameAction> step(const NameEvent& event);
 
@@ -124,8 +125,6 @@ class NameContender {
     kDone,
   };
   enum class AfterPause { kMake, kCreate, kRead, kSearch, kRemove };
-  enum class Outcome { kOpen, kGranted, kEnded };
-  enum class Arm { kNo, kAsked, kArmed, kRefused };
   /// The requests whose answers still matter; 0: none.
   struct Asks {
     Ask create = 0;
@@ -155,46 +154,37 @@ class NameContender {
   void on(const event::LossTold&);
 
   void create();
-  void make_parents();
-  void make_level();
+  void make(ParentMaker::Next next);
   void read_and_watch();
   void node_exists(const event::NodeRead& read);
   void own_read(const event::NodeRead& read);
   void search();
   void settle_search();
+  void search_refused(const std::string& what, Code code);
+  void searched();
   void adopt(const event::NodeRead& read);
   void wait_or_give_up();
   void prove();
   void pause(AfterPause next);
   void own_is_gone();
-  void fail(Code code, std::string why = {});
-  void lose(Code code);
   void leave();
   void remove();
   void removed(Answer answer);
   void drop_watch();
-  void withdraw(Ask& slot);
   void finish();
 
-  [[nodiscard]] Ask next_ask() { return ++last_ask_; }
-  [[nodiscard]] static bool take(Ask& slot, Ask ask);
   [[nodiscard]] bool is_ours(const event::NodeRead& read) const;
 
   Options options_;
-  std::vector<NameAction> out_;
   Phase phase_ = Phase::kNew;
   AfterPause after_pause_ = AfterPause::kCreate;
-  Outcome outcome_ = Outcome::kOpen;
-  bool leaving_ = false;  ///< The caller has its answer; only traces are left to remove.
-  Ask last_ask_ = 0;
   Asks asks_;
-  int round_ = 0;  ///< Back-offs in a row.
 
   std::optional<std::int64_t> own_;  ///< The transaction that created our node, once known.
   Arm arm_ = Arm::kNo;               ///< Is the node, whosever it is, watched?
   std::optional<Answer> sync_answer_;
   std::optional<event::NodeRead> read_;
-  std::optional<ParentMaker> parents_;
+  ParentMaker parents_;
 };
 
 }  // namespace latchkey::queue

@@ -2,49 +2,21 @@
 
 #include <optional>
 
-#include <gtest/gtest.h>
-
 #include "queue/owner.hpp"
+#include "support/machine_rig.hpp"
 
 // All orders of messages and troubles are in tests/scenario/name_exploration_test.cpp.
 namespace latchkey::queue {
 namespace {
 
-constexpr Answer kOk{};
-constexpr Answer kMaybe{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
-constexpr Answer kFault{Answer::Kind::kAmbiguous, Code::kServerError};
-constexpr Answer no(Code code) { return {Answer::Kind::kNo, code}; }
 constexpr std::int64_t kOurs = 7;
 
-class NameContenderTest : public testing::Test {
+class NameContenderTest : public MachineRig<NameAction> {
  protected:
   void make(NameContender::Options options) { contender_.emplace(std::move(options)); }
   void tell(const NameEvent& event) {
     if (!contender_) make({.node = "/names/a"});
-    did_ = contender_->step(event);
-    for (const NameAction& action : did_) all_.push_back(action);
-  }
-  template <class What>
-  [[nodiscard]] static int count(const std::vector<NameAction>& actions) {
-    int found = 0;
-    for (const NameAction& action : actions) found += std::holds_alternative<What>(action) ? 1 : 0;
-    return found;
-  }
-  template <class What>
-  [[nodiscard]] int did() const {
-    return count<What>(did_);
-  }
-  template <class What>
-  [[nodiscard]] int ever() const {
-    return count<What>(all_);
-  }
-  template <class What>
-  [[nodiscard]] What last() const {
-    for (auto at = all_.rbegin(); at != all_.rend(); ++at) {
-      if (const What* what = std::get_if<What>(&*at)) return *what;
-    }
-    ADD_FAILURE() << "it never asked for that";
-    return {};
+    note(contender_->step(event));
   }
 
   void created(Answer answer = kOk) {
@@ -70,16 +42,8 @@ class NameContenderTest : public testing::Test {
     created(no(Code::kNodeExists));
     read_theirs();
   }
-  void expect_failed(Code code) const {
-    EXPECT_EQ(ever<action::Grant>(), 0);
-    ASSERT_EQ(ever<action::Fail>(), 1);
-    EXPECT_EQ(last<action::Fail>().code, code);
-  }
-  [[nodiscard]] bool is_done() const { return ever<action::Done>() == 1; }
 
   std::optional<NameContender> contender_;
-  std::vector<NameAction> did_;
-  std::vector<NameAction> all_;
 };
 
 TEST(NameSignature, ANodeIsKnownByItsLineAndByNothingThatLooksAlike) {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "latchkey/error.hpp"
+#include "queue/messages.hpp"
 
 namespace latchkey::queue {
 
@@ -12,31 +12,44 @@ namespace latchkey::queue {
 /// level down again.
 ///
 ///     ParentMaker maker("/locks/a/b");
-///     maker.path();       // "/locks/a/b"
-///     maker.missing();    // its parent is missing: now "/locks/a"
-///     maker.present();    // made: now "/locks/a/b" again
+///     maker.begin();          // kMake: path() is "/locks/a/b"
+///     maker.made(no_node);    // its parent is missing: now "/locks/a"
+///     maker.made(ok);         // made: now "/locks/a/b" again
 ///
-/// A reaper may remove a fresh empty level under our hands (H39). Then missing() answers
-/// kPulledAway, and whoever drives this should back off before the next try.
+/// A reaper may remove a fresh empty level under our hands (H39), or the server may be in trouble:
+/// then the answer is kMakeLater, and whoever drives this backs off before the next try.
 ///
 /// Thread safety: a value.
 class ParentMaker {
  public:
-  enum class Next { kMake, kPulledAway, kAllThere, kNoRoot };
+  enum class Next { kMake, kMakeLater, kAllThere, kRefused };
 
+  /// An empty directory is the root.
   explicit ParentMaker(std::string directory);
+
+  /// The directory is missing.
+  [[nodiscard]] Next begin();
+  /// What became of the create of the level in hand.
+  [[nodiscard]] Next made(const Answer& answer);
+  /// The directory is there, and was used.
+  void end() { begun_ = false; }
 
   /// The level to create now.
   [[nodiscard]] std::string path() const { return directory_.substr(0, end_); }
-  /// The level was created, or somebody else did it.
-  [[nodiscard]] Next present();
-  /// The level could not be created because its parent does not exist.
-  [[nodiscard]] Next missing();
+  /// After kRefused: what was refused.
+  [[nodiscard]] Refusal refusal() const;
+  /// Between begin() and end().
+  [[nodiscard]] bool has_begun() const { return begun_; }
 
  private:
+  [[nodiscard]] Next present();
+  [[nodiscard]] Next missing();
+
   std::string directory_;
   std::size_t end_;  ///< Of the level in hand, within `directory_`.
+  bool begun_ = false;
   bool going_down_ = false;
+  Code refused_with_ = Code::kNoNode;
 };
 
 }  // namespace latchkey::queue

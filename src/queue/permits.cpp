@@ -25,9 +25,9 @@ std::size_t taken_up_to(std::span<const std::string> leases, std::span<const Pla
 }
 
 Permits::Permits(Options options, GuidSource guids)
-    : options_(std::move(options)),
-      directory_(leases_of(options_.path)),
-      guids_(std::move(guids)) {}
+    : EntryMachine(std::move(guids)),
+      options_(std::move(options)),
+      directory_(leases_of(options_.path)) {}
 
 std::string Permits::leases_of(const std::string& path) {
   return path == "/" ? "/leases" : path + "/leases";
@@ -39,25 +39,8 @@ std::string Permits::locks_of(const std::string& path) {
 
 std::vector<PermitAction> Permits::step(const PermitEvent& event) {
   if (phase_ == Phase::kDone) return {};
-  std::visit(
-      [this](const auto& what) {
-        if constexpr (requires { what.answer; }) {
-          // Whatever was asked, and however long ago: a session that is over is over.
-          if (what.answer.kind != Answer::Kind::kOk && is_session_over(what.answer.code)) {
-            on(event::SessionOver{what.answer.code});
-            return;
-          }
-        }
-        on(what);
-      },
-      event);
+  hand_to([this](const auto& what) { on(what); }, event);
   return std::exchange(out_, {});
-}
-
-bool Permits::take(Ask& slot, Ask ask) {
-  if (slot == 0 || slot != ask) return false;
-  slot = 0;
-  return true;
 }
 
 bool Permits::is_own(std::string_view name) const {
@@ -72,7 +55,7 @@ bool Permits::is_own(std::string_view name) const {
 /// make one of no size.
 void Permits::on(const event::Start&) {
   if (phase_ != Phase::kNew) return;
-  guid_ = guids_();
+  renew_guid();
   survey();
   if (options_.size) queue();
 }
@@ -84,8 +67,7 @@ void Permits::queue() {
 
 void Permits::survey() {
   phase_ = Phase::kQueueing;
-  asks_.survey = next_ask();
-  out_.push_back(action::ReadSize{asks_.survey, false});
+  ask<action::ReadSize>(asks_.survey, false);
 }
 
 void Permits::surveyed(const event::SizeRead& read) {
@@ -103,11 +85,10 @@ void Permits::surveyed(const event::SizeRead& read) {
   if (auto refusal = judge(stored)) {
     if (!std::exchange(suspicious_, true)) {
       // Our server may be behind the others: nobody is refused for what was true yesterday.
-      asks_.sync = next_ask();
-      out_.push_back(action::Sync{asks_.sync});
+      ask<action::Sync>(asks_.sync);
       return survey();
     }
-    fail(refusal->code, std::move(refusal->why));
+    fail(std::move(*refusal));
     return leave();
   }
   if (stored) agreed_ = true;
@@ -116,7 +97,7 @@ void Permits::surveyed(const event::SizeRead& read) {
 }
 
 /// Why these permits will not be had, if so.
-std::optional<Permits::Refusal> Permits::judge(std::optional<int> stored) const {
+std::optional<Refusal> Permits::judge(std::optional<int> stored) const {
   if (!stored && !options_.size) {
     return Refusal{Code::kInvalidOption, "no size is stored at " + options_.path +
                                              ": give one in SemaphoreOptions::size"};
@@ -160,8 +141,7 @@ void Permits::on(const event::OutOfLine& out) {
 /// Create first, decide by the order afterwards: counting first and creating then would let two
 /// take the last permit (H46). The first view sets no watches: mostly there are permits enough.
 void Permits::enter() {
-  asks_.create = next_ask();
-  out_.push_back(action::CreateAll{asks_.create, prefix(), options_.count});
+  ask<action::CreateAll>(asks_.create, prefix(), options_.count);
   view(Vigil::kNo);
   phase_ = Phase::kEntering;
 }
@@ -221,8 +201,7 @@ void Permits::not_created(const Answer& answer) {
 /// Only the last level can be missing: our place in the queue keeps the others.
 void Permits::make_directory() {
   phase_ = Phase::kMaking;
-  asks_.make = next_ask();
-  out_.push_back(action::MakeDirectory{asks_.make, directory_});
+  ask<action::MakeDirectory>(asks_.make, directory_);
 }
 
 void Permits::on(const event::Made& made) {
@@ -243,8 +222,7 @@ void Permits::on(const event::Made& made) {
 void Permits::pause(AfterPause next) {
   phase_ = Phase::kPausing;
   after_pause_ = next;
-  asks_.pause = next_ask();
-  out_.push_back(action::Pause{asks_.pause, ++round_});
+  ask<action::Pause>(asks_.pause, ++round_);
 }
 
 void Permits::on(const event::Resumed& resumed) {
@@ -262,27 +240,26 @@ void Permits::on(const event::Resumed& resumed) {
 /// in place already is not asked for again.
 void Permits::view(Vigil vigil) {
   retract_view();
-  drop_candidates();
+  drop_traces();
   phase_ = Phase::kViewing;
   vigil_ = vigil;
   list_answer_.reset();
   children_.clear();
-  asks_.list = next_ask();
-  if (vigil_ == Vigil::kYes && list_arm_ == Arm::kNo) {
-    list_arm_ = Arm::kAsked;
-    out_.push_back(action::ListAndWatch{asks_.list});
-  } else {
-    out_.push_back(action::List{asks_.list});
-  }
+  list(vigil_);
   read_size();
+}
+
+void Permits::list(Vigil vigil) {
+  if (vigil == Vigil::kNo || list_arm_ != Arm::kNo) return ask<action::List>(asks_.list);
+  list_arm_ = Arm::kAsked;
+  ask<action::ListAndWatch>(asks_.list);
 }
 
 void Permits::read_size() {
   size_known_ = false;
   const bool watch = vigil_ == Vigil::kYes && size_arm_ == Arm::kNo;
   if (watch) size_arm_ = Arm::kAsked;
-  asks_.size = next_ask();
-  out_.push_back(action::ReadSize{asks_.size, watch});
+  ask<action::ReadSize>(asks_.size, watch);
 }
 
 void Permits::retract_view() {
@@ -327,7 +304,7 @@ void Permits::on(const event::SizeRead& read) {
 void Permits::view_refused(const Answer& answer, const std::string& what) {
   if (is_retryable(answer.code)) {
     retract_view();
-    drop_candidates();
+    drop_traces();
     return pause(AfterPause::kView);
   }
   if (answer.code == Code::kNoNode) {
@@ -352,7 +329,7 @@ void Permits::decide() {
   }
   round_ = 0;
   if (auto refusal = judge(stored_)) {
-    fail(refusal->code, std::move(refusal->why));
+    fail(std::move(*refusal));
     return leave();
   }
   if (stored_) agreed_ = true;
@@ -400,8 +377,7 @@ void Permits::woken() {
 void Permits::prove() {
   drop_watches();
   phase_ = Phase::kProving;
-  asks_.prove = next_ask();
-  out_.push_back(action::Prove{asks_.prove});
+  ask<action::Prove>(asks_.prove);
 }
 
 void Permits::on(const event::Proved& proved) {

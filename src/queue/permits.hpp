@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "queue/contender.hpp"
+#include "queue/entry_machine.hpp"
 #include "queue/messages.hpp"
 #include "queue/node_name.hpp"
 
@@ -117,7 +117,7 @@ using PermitEvent =
 /// last. Losing one node is losing all of them.
 ///
 /// Thread safety: one thread at a time.
-class Permits {
+class Permits : EntryMachine<PermitAction> {
  public:
   struct Options {
     std::string path = {};         ///< Of the semaphore; the leases lie in path + "/leases".
@@ -159,20 +159,10 @@ class Permits {
     kDone,
   };
   enum class AfterPause { kSurvey, kMake, kSearch, kView, kDrain };
-  enum class Outcome { kOpen, kGranted, kEnded };
-  enum class Arm { kNo, kAsked, kArmed, kRefused };
   struct Own {
     Place place;
     Ask watch = 0;
     Arm arm = Arm::kNo;
-  };
-  /// A node with our guid that we have not met yet.
-  struct Candidate {
-    enum class Is { kUnknown, kOurs, kForeign, kGone };
-    Place place;
-    Ask ask = 0;
-    Is is = Is::kUnknown;
-    std::int64_t czxid = 0;
   };
   /// The requests whose answers still matter; 0: none.
   struct Asks {
@@ -185,10 +175,6 @@ class Permits {
     Ask remove = 0;
     Ask prove = 0;
     Ask pause = 0;
-  };
-  struct Refusal {
-    Code code;
-    std::string why;
   };
 
   void on(const event::Start&);
@@ -225,6 +211,7 @@ class Permits {
   /// How a view asks for its list and its size.
   enum class Vigil { kNo, kYes };
   void view(Vigil vigil);
+  void list(Vigil vigil);
   void read_size();
   void retract_view();
   void make_directory();
@@ -239,11 +226,10 @@ class Permits {
   // Identity (permits_identity.cpp).
   void search();
   void settle_search();
+  void search_refused(const std::string& what, Code code);
   void identify();
-  void look(Candidate& candidate);
-  void drop_candidates();
   void settle_identity();
-  void adopt_or_lose(const std::vector<Candidate>& ours);
+  void adopt_or_lose(const std::vector<Traces::Trace>& ours);
   void own_watched(Own& own, const Answer& answer);
   void watch_own(Own& own);
 
@@ -254,36 +240,24 @@ class Permits {
   void start_over();
 
   // Ending (permits_end.cpp).
-  void fail(Code code, std::string why = {});
-  void lose(Code code);
   void own_is_gone(const std::string& name);
   void leave();
   void unqueue();
-  void owe(const std::string& name);
   void owe_own();
   void drop_watches();
   void drop_list_watch();
   void drop_size_watch();
-  void withdraw(Ask& slot);
   void finish();
 
-  [[nodiscard]] Ask next_ask() { return ++last_ask_; }
-  [[nodiscard]] static bool take(Ask& slot, Ask ask);
   [[nodiscard]] std::string prefix() const { return node_prefix(guid_, Tag::kLease); }
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(options_.count); }
 
   Options options_;
   std::string directory_;
-  GuidSource guids_;
 
-  std::vector<PermitAction> out_;  ///< What the step under way has asked for.
   Phase phase_ = Phase::kNew;
   AfterPause after_pause_ = AfterPause::kView;
-  Outcome outcome_ = Outcome::kOpen;
-  bool leaving_ = false;  ///< The caller has its answer; only traces are left to remove.
-  Ask last_ask_ = 0;
   Asks asks_;
-  int round_ = 0;  ///< Back-offs in a row.
 
   // Before it is our turn.
   bool queued_ = false;              ///< In the queue in front, as far as we know.
@@ -292,13 +266,7 @@ class Permits {
   bool agreed_ = false;     ///< The caller's size was the stored one; from then on that one counts.
   bool made_once_ = false;  ///< The directory of the leases.
 
-  // Who we are: see Contender.
-  std::string guid_;
   std::vector<Own> own_;  ///< In the order of their numbers.
-  std::int64_t czxid_ = 0;
-  std::set<std::string> owed_;
-  std::set<std::string> strangers_;
-  std::vector<Candidate> candidates_;
 
   // What we see.
   std::optional<Answer> sync_answer_;

@@ -31,11 +31,7 @@ void Permits::on(const event::LeaseOver&) {
 }
 
 void Permits::on(const event::SessionOver& over) {
-  if (phase_ == Phase::kHolding) {
-    lose(over.code);
-  } else {
-    fail(over.code);
-  }
+  lose_or_fail(over.code);
   // Everything went with the session: nothing is owed, no watch is left (H22).
   phase_ = Phase::kDone;
   out_.push_back(action::Done{});
@@ -44,23 +40,8 @@ void Permits::on(const event::SessionOver& over) {
 /// One of them is not a hold of the others: what was asked for was all of them.
 void Permits::own_is_gone(const std::string& name) {
   std::erase_if(own_, [&](const Own& own) { return own.place.name == name; });
-  if (phase_ == Phase::kHolding) {
-    lose(Code::kLost);
-  } else {
-    fail(Code::kLost, "our lease " + name + " was deleted by another hand");
-  }
+  lose_or_fail(Code::kLost, "our lease " + name + " was deleted by another hand");
   leave();
-}
-
-void Permits::fail(Code code, std::string why) {
-  if (outcome_ != Outcome::kOpen) return;
-  outcome_ = Outcome::kEnded;
-  out_.push_back(action::Fail{code, std::move(why)});
-}
-
-void Permits::lose(Code code) {
-  outcome_ = Outcome::kEnded;
-  out_.push_back(action::Lose{code});
 }
 
 /// The caller has its answer. What is known goes now, the leases before our place in the queue, so
@@ -81,10 +62,6 @@ void Permits::leave() {
 
 void Permits::unqueue() {
   if (std::exchange(queued_, false)) out_.push_back(action::Unqueue{});
-}
-
-void Permits::owe(const std::string& name) {
-  if (owed_.insert(name).second) out_.push_back(action::Owe{name});
 }
 
 void Permits::owe_own() {
@@ -110,15 +87,10 @@ void Permits::drop_size_watch() {
   if (std::exchange(size_arm_, Arm::kNo) != Arm::kNo) out_.push_back(action::UnwatchSize{});
 }
 
-void Permits::withdraw(Ask& slot) {
-  if (slot != 0) out_.push_back(action::Withdraw{slot});
-  slot = 0;
-}
-
 void Permits::finish() {
   retract_view();
   drop_watches();
-  drop_candidates();
+  drop_traces();
   for (Ask* slot :
        {&asks_.survey, &asks_.sync, &asks_.make, &asks_.remove, &asks_.prove, &asks_.pause}) {
     withdraw(*slot);
@@ -140,13 +112,7 @@ void Permits::drain() {
 
 void Permits::list_to_drain() {
   phase_ = Phase::kDraining;
-  asks_.list = next_ask();
-  if (list_arm_ == Arm::kNo) {
-    list_arm_ = Arm::kAsked;
-    out_.push_back(action::ListAndWatch{asks_.list});
-  } else {
-    out_.push_back(action::List{asks_.list});
-  }
+  list(Vigil::kYes);
 }
 
 void Permits::drain_listed(const Answer& answer) {
@@ -159,11 +125,7 @@ void Permits::drain_listed(const Answer& answer) {
   }
   const bool empty = std::all_of(children_.begin(), children_.end(),
                                  [this](const auto& child) { return owed_.contains(child); });
-  if (empty) {
-    asks_.remove = next_ask();
-    out_.push_back(action::RemoveDirectory{asks_.remove});
-    return;
-  }
+  if (empty) return ask<action::RemoveDirectory>(asks_.remove);
   if (options_.wait == Wait::kNo) {
     fail(Code::kBusy, "the sequence counter of " + directory_ +
                           " nears its end, and all permits have to come back first");
@@ -188,7 +150,7 @@ void Permits::on(const event::Removed& removed) {
 void Permits::start_over() {
   drop_list_watch();
   made_once_ = false;
-  guid_ = guids_();
+  renew_guid();
   enter();
 }
 

@@ -11,17 +11,15 @@ namespace latchkey::queue {
 /// definitive (P7, H02).
 void Permits::search() {
   retract_view();
-  drop_candidates();
+  drop_traces();
   withdraw(asks_.sync);
   phase_ = Phase::kSearching;
   sync_answer_.reset();
   list_answer_.reset();
   size_known_ = false;
   children_.clear();
-  asks_.sync = next_ask();
-  asks_.list = next_ask();
-  out_.push_back(action::Sync{asks_.sync});
-  out_.push_back(action::List{asks_.list});
+  ask<action::Sync>(asks_.sync);
+  ask<action::List>(asks_.list);
 }
 
 void Permits::on(const event::Synced& synced) {
@@ -31,18 +29,18 @@ void Permits::on(const event::Synced& synced) {
 }
 
 void Permits::settle_search() {
-  for (const auto* answer : {&sync_answer_, &list_answer_}) {
-    if (*answer && (*answer)->kind == Answer::Kind::kAmbiguous) return search();
+  switch (after_search(sync_answer_, list_answer_)) {
+    case AfterSearch::kWait: return;
+    case AfterSearch::kSearchAgain: return search();
+    case AfterSearch::kKnown: return identify();
+    case AfterSearch::kSyncRefused: return search_refused("sync", sync_answer_->code);
+    case AfterSearch::kLookRefused: return search_refused("list", list_answer_->code);
   }
-  if (!sync_answer_ || !list_answer_) return;
+}
 
-  const bool synced = sync_answer_->kind == Answer::Kind::kOk;
-  const bool listed = list_answer_->kind == Answer::Kind::kOk;
-  if (synced && (listed || list_answer_->code == Code::kNoNode)) return identify();
-
-  const Answer& refusal = synced ? *list_answer_ : *sync_answer_;
-  if (!is_retryable(refusal.code) && !leaving_) {
-    fail(refusal.code, (synced ? "list " : "sync ") + directory_);
+void Permits::search_refused(const std::string& what, Code code) {
+  if (!is_retryable(code) && !leaving_) {
+    fail(code, what + " " + directory_);
     leave();
   }
   // Perhaps there are nodes of ours, and they would stay as long as the session does: ask on.
@@ -51,97 +49,57 @@ void Permits::settle_search() {
 
 /// Whose is everything in the list that carries our guid and that we do not know yet?
 void Permits::identify() {
-  drop_candidates();
-  for (const std::string& child : children_) {
-    if (is_own(child) || owed_.contains(child) || strangers_.contains(child)) continue;
-    if (!child.starts_with(prefix())) continue;
-    if (auto place = parse_place(child)) candidates_.push_back({.place = std::move(*place)});
-  }
-  if (candidates_.empty()) return settle_identity();
+  drop_traces();
+  traces_.collect(children_, prefix(), [this](const std::string& child) {
+    return is_own(child) || owed_.contains(child);
+  });
+  if (traces_.empty()) return settle_identity();
   phase_ = Phase::kLooking;
-  for (Candidate& candidate : candidates_) look(candidate);
-}
-
-void Permits::drop_candidates() {
-  for (Candidate& candidate : candidates_) withdraw(candidate.ask);
-  candidates_.clear();
-}
-
-void Permits::look(Candidate& candidate) {
-  candidate.ask = next_ask();
-  out_.push_back(action::Look{candidate.ask, candidate.place.name});
+  look_at_traces();
 }
 
 void Permits::on(const event::Looked& looked) {
-  const auto candidate =
-      std::find_if(candidates_.begin(), candidates_.end(),
-                   [&](const Candidate& one) { return one.ask != 0 && one.ask == looked.ask; });
-  if (candidate == candidates_.end()) return;
-  candidate->ask = 0;
-
-  using Is = Candidate::Is;
-  if (looked.answer.kind == Answer::Kind::kAmbiguous) return look(*candidate);
-  if (looked.answer.kind == Answer::Kind::kOk) {
-    // The name alone proves nothing: a node of a session before ours looks the same (H04).
-    candidate->is = looked.owned ? Is::kOurs : Is::kForeign;
-    candidate->czxid = looked.czxid;
-  } else if (looked.answer.code == Code::kNoNode) {
-    candidate->is = Is::kGone;
-  } else {
-    // Ours or not remains to be seen: neither may be assumed.
-    retract_view();
-    drop_candidates();
-    return pause(AfterPause::kSearch);
+  switch (traces_.looked(looked)) {
+    case Traces::Next::kWait: return;
+    case Traces::Next::kLookAgain: return look_at_traces();
+    case Traces::Next::kSettle: return settle_identity();
+    case Traces::Next::kUnclear: break;
   }
-  const bool all = std::all_of(candidates_.begin(), candidates_.end(),
-                               [](const Candidate& one) { return one.is != Is::kUnknown; });
-  if (all) settle_identity();
+  retract_view();
+  drop_traces();
+  pause(AfterPause::kSearch);
 }
 
 void Permits::settle_identity() {
-  using Is = Candidate::Is;
   phase_ = Phase::kViewing;  // The search is over: whoever leaves from here on knows what it owns.
-  std::vector<Candidate> ours;
-  bool gone = false;
-  bool foreign = false;
-  for (Candidate& one : std::exchange(candidates_, {})) {
-    if (one.is == Is::kForeign) strangers_.insert(one.place.name);
-    foreign = foreign || one.is == Is::kForeign;
-    gone = gone || one.is == Is::kGone;
-    if (one.is == Is::kOurs) ours.push_back(std::move(one));
-  }
+  const Traces::Found found = traces_.settle();
   if (leaving_ || !own_.empty()) {
     // Beside nodes that we know, these are twins: left over from a create that was thought lost.
-    for (const Candidate& one : ours) owe(one.place.name);
+    for (const Traces::Trace& one : found.ours) owe(one.place.name);
     if (leaving_) return finish();
     // After a search no size has been asked for.
     return asks_.size != 0 || size_known_ ? decide() : view(vigil_);
   }
-  if (!ours.empty()) return adopt_or_lose(ours);
-  if (gone) {
+  if (!found.ours.empty()) return adopt_or_lose(found.ours);
+  if (found.gone) {
     fail(Code::kLost, "our leases were deleted by another hand");
     return leave();
   }
   // Not created, and it never will be (P7).
-  if (foreign) guid_ = guids_();
+  if (found.foreign) renew_guid();
   enter();
 }
 
 /// One multi makes all or none: fewer than all of them are what another hand has left.
-void Permits::adopt_or_lose(const std::vector<Candidate>& ours) {
-  const auto first = std::min_element(
-      ours.begin(), ours.end(),
-      [](const Candidate& a, const Candidate& b) { return a.place.number < b.place.number; });
-  czxid_ = first->czxid;
-  for (const Candidate& one : ours) {
+void Permits::adopt_or_lose(const std::vector<Traces::Trace>& ours) {
+  czxid_ = ours.front().czxid;
+  for (const Traces::Trace& one : ours) {
     if (one.czxid == czxid_) {
       own_.push_back({.place = one.place});
     } else {
       owe(one.place.name);
     }
   }
-  std::sort(own_.begin(), own_.end(),
-            [](const Own& a, const Own& b) { return a.place.number < b.place.number; });
   if (own_.size() != count()) {
     fail(Code::kLost, "some of our leases were deleted by another hand");
     return leave();
@@ -161,17 +119,13 @@ void Permits::on(const event::Heartbeat&) {
 
 void Permits::watch_own(Own& own) {
   own.arm = Arm::kAsked;
-  own.watch = next_ask();
-  out_.push_back(action::Watch{own.watch, own.place.name});
+  ask<action::Watch>(own.watch, own.place.name);
 }
 
 void Permits::on(const event::Watched& watched) {
-  const auto own = std::find_if(own_.begin(), own_.end(), [&](const Own& one) {
-    return one.watch != 0 && one.watch == watched.ask;
-  });
-  if (own == own_.end()) return;
-  own->watch = 0;
-  own_watched(*own, watched.answer);
+  const auto own = std::find_if(own_.begin(), own_.end(),
+                                [&](Own& one) { return take(one.watch, watched.ask); });
+  if (own != own_.end()) own_watched(*own, watched.answer);
 }
 
 void Permits::own_watched(Own& own, const Answer& answer) {

@@ -1,8 +1,7 @@
 #include "queue/permits.hpp"
 
-#include <gtest/gtest.h>
-
 #include "queue/counter.hpp"
+#include "support/machine_rig.hpp"
 
 /// The machine's answers to single events. That it keeps its promises in every order of events is
 /// shown in tests/scenario/permits_exploration_test.cpp.
@@ -18,16 +17,11 @@ TEST(SemaphoreSize, IsADecimalNumberAndNothingElse) {
   }
 }
 
-class PermitsTest : public testing::Test {
+class PermitsTest : public MachineRig<PermitAction, action::GrantAll> {
  protected:
-  static constexpr Answer kOk{};
-  static constexpr Answer kMaybe{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
-  static constexpr Answer no(Code code) { return {Answer::Kind::kNo, code}; }
-
   static std::string lease(int guid, int number) {
-    std::string digits = std::to_string(number);
-    digits.insert(0, 10 - digits.size(), '0');
-    return node_prefix(format_guid(1, static_cast<std::uint64_t>(guid)), Tag::kLease) + digits;
+    return node_prefix(format_guid(1, static_cast<std::uint64_t>(guid)), Tag::kLease) +
+           digits(number);
   }
   /// Leases of somebody else.
   static std::vector<std::string> others(int first, int count) {
@@ -41,37 +35,10 @@ class PermitsTest : public testing::Test {
                      [this] { return format_guid(1, static_cast<std::uint64_t>(++guids_)); });
     tell(event::Start{});
   }
-  void tell(const PermitEvent& event) {
-    did_ = permits_->step(event);
-    all_.insert(all_.end(), did_.begin(), did_.end());
-  }
-  template <class What>
-  [[nodiscard]] static int count(const std::vector<PermitAction>& actions) {
-    int found = 0;
-    for (const PermitAction& action : actions) found += std::holds_alternative<What>(action);
-    return found;
-  }
-  template <class What>
-  [[nodiscard]] int did() const {
-    return count<What>(did_);
-  }
-  template <class What>
-  [[nodiscard]] int ever() const {
-    return count<What>(all_);
-  }
-  template <class What>
-  [[nodiscard]] What last() const {
-    for (auto at = all_.rbegin(); at != all_.rend(); ++at) {
-      if (const What* what = std::get_if<What>(&*at)) return *what;
-    }
-    ADD_FAILURE() << "it never asked for that";
-    return {};
-  }
+  void tell(const PermitEvent& event) { note(permits_->step(event)); }
   [[nodiscard]] std::vector<std::string> owed() const {
     std::vector<std::string> names;
-    for (const PermitAction& action : all_) {
-      if (const auto* owe = std::get_if<action::Owe>(&action)) names.push_back(owe->name);
-    }
+    for (const action::Owe& owe : all<action::Owe>()) names.push_back(owe.name);
     return names;
   }
 
@@ -101,9 +68,8 @@ class PermitsTest : public testing::Test {
     tell(event::Listed{ask, answer, std::move(children)});
   }
   void looked(const std::string& name, bool owned, std::int64_t czxid) {
-    for (const PermitAction& action : std::vector(all_)) {
-      const auto* look = std::get_if<action::Look>(&action);
-      if (look && look->name == name) tell(event::Looked{look->ask, kOk, owned, czxid});
+    for (const action::Look& look : all<action::Look>()) {
+      if (look.name == name) tell(event::Looked{look.ask, kOk, owned, czxid});
     }
   }
   void proved() { tell(event::Proved{last<action::Prove>().ask, kOk}); }
@@ -129,17 +95,10 @@ class PermitsTest : public testing::Test {
     }
     ASSERT_EQ(permits_->describe(), "waiting");
   }
-  void expect_failed(Code code) const {
-    EXPECT_EQ(ever<action::GrantAll>(), 0);
-    ASSERT_EQ(ever<action::Fail>(), 1);
-    EXPECT_EQ(last<action::Fail>().code, code) << last<action::Fail>().why;
-  }
 
   std::optional<Permits> permits_;
   int guids_ = 0;
   std::vector<std::string> mine_;
-  std::vector<PermitAction> did_;
-  std::vector<PermitAction> all_;
 };
 
 TEST_F(PermitsTest, GrantsAndLeavesTheQueueInOneStep) {

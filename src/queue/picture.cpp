@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "queue/admission.hpp"
+#include "queue/delay_note.hpp"
 #include "queue/node_name.hpp"
 #include "queue/owner.hpp"
+#include "queue/permits.hpp"
 #include "queue/warnings.hpp"
 
 namespace latchkey::queue {
@@ -153,9 +155,27 @@ void add_warnings(Queue& queue, const std::vector<Contestant>& contestants,
   std::move(found.begin(), found.end(), std::back_inserter(queue.warnings));
 }
 
+bool is_delayed(const Child& child, const std::optional<std::string>& mark) {
+  return mark && child.stat && !holds_if_first(child.data, child.stat->czxid, *mark);
+}
+
+/// The transaction of the leases that were made and not granted yet, 0 if there are none. Whoever
+/// takes permits makes its leases first, and stays the first in front until they count: so it can
+/// only be the newest ones, of the session that is first in front, and not while all have room.
+std::int64_t waiting_leases(const std::vector<Contestant>& leases,
+                            const std::vector<Contestant>& front, std::optional<int> size) {
+  if (leases.empty() || front.empty()) return 0;
+  if (size && leases.size() <= static_cast<std::size_t>(*size)) return 0;
+  const std::optional<Stat>& first = front.front().child.stat;
+  const std::optional<Stat>& newest = leases.back().child.stat;
+  const bool same = first && newest && first->ephemeral_owner == newest->ephemeral_owner;
+  return same ? newest->czxid : 0;
+}
+
 }  // namespace
 
-Queue picture(std::string directory, std::vector<Child> children) {
+Queue picture(std::string directory, std::vector<Child> children,
+              const std::optional<std::string>& mark) {
   Queue queue = new_queue(std::move(directory));
   std::vector<Contestant> contestants = take_contestants(children);
   add_warnings(queue, contestants, children);
@@ -163,7 +183,8 @@ Queue picture(std::string directory, std::vector<Child> children) {
   const Holders holders(places);
   std::map<std::string, int, std::less<>> positions;
   for (std::size_t i = 0; i < contestants.size(); ++i) {
-    const Standing standing = holders.holds(places[i]) ? Standing::kHolds : Standing::kWaits;
+    const bool holds = holders.holds(places[i]) && !is_delayed(contestants[i].child, mark);
+    const Standing standing = holds ? Standing::kHolds : Standing::kWaits;
     const int position = ++positions[places[i].lock_name];
     add_contestant(queue, std::move(contestants[i]), standing, position);
   }
@@ -181,18 +202,24 @@ bool is_semaphore(std::span<const std::string> children) {
 }
 
 Queue semaphore_picture(std::string path, std::vector<Child> leases, std::vector<Child> front,
-                        std::vector<Child> others) {
+                        std::vector<Child> others, const std::optional<std::string>& mark) {
   Queue queue = new_queue(std::move(path));
+  std::vector<Contestant> taken = take_contestants(leases);
+  std::vector<Contestant> waiting = take_contestants(front);
+  add_warnings(queue, taken, leases);
+  add_warnings(queue, waiting, front);
+  const std::int64_t not_granted =
+      waiting_leases(taken, waiting, mark ? parse_size(*mark) : std::nullopt);
   int position = 0;
-  const auto add_all = [&](std::vector<Child>& children, Standing standing) {
-    std::vector<Contestant> contestants = take_contestants(children);
-    add_warnings(queue, contestants, children);
-    for (Contestant& contestant : contestants) {
-      add_contestant(queue, std::move(contestant), standing, ++position);
-    }
-  };
-  add_all(leases, Standing::kHolds);
-  add_all(front, Standing::kWaits);
+  for (Contestant& lease : taken) {
+    const bool waits =
+        not_granted != 0 && lease.child.stat && lease.child.stat->czxid == not_granted;
+    add_contestant(queue, std::move(lease), waits ? Standing::kWaits : Standing::kHolds,
+                   ++position);
+  }
+  for (Contestant& entry : waiting) {
+    add_contestant(queue, std::move(entry), Standing::kWaits, ++position);
+  }
   add_foreign(queue, std::move(leases));
   add_foreign(queue, std::move(front));
   add_foreign(queue, std::move(others));

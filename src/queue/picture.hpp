@@ -19,15 +19,20 @@ struct Child {
 };
 
 /// The queue these children form: who holds and who waits by admit(), for each lock name apart.
-[[nodiscard]] Queue picture(std::string directory, std::vector<Child> children);
+/// `mark` is the data of the directory itself, if it is known: whoever is first in line under a
+/// lock delay waits until that names it.
+[[nodiscard]] Queue picture(std::string directory, std::vector<Child> children,
+                            const std::optional<std::string>& mark = {});
 
 /// Do these children make the layout of a semaphore, `locks` and `leases` below its path?
 [[nodiscard]] bool is_semaphore(std::span<const std::string> children);
 
-/// A semaphore's queue: every lease is held, whoever queues in front waits. `others` are the
-/// remaining children of the semaphore's path.
+/// A semaphore's queue: whoever has leases holds, unless they are the newest and wait for room;
+/// whoever queues in front waits. `others` are the remaining children of the semaphore's path,
+/// `mark` is its data, if that is known: the size.
 [[nodiscard]] Queue semaphore_picture(std::string path, std::vector<Child> leases,
-                                      std::vector<Child> front, std::vector<Child> others);
+                                      std::vector<Child> front, std::vector<Child> others,
+                                      const std::optional<std::string>& mark = {});
 
 /// The children that hold their lock alone: one at most for each lock name.
 [[nodiscard]] std::vector<std::string> sole_holders(std::span<const std::string> children);

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "queue/admission.hpp"
+#include "queue/delay_note.hpp"
+#include "queue/lock_delay.hpp"
 #include "queue/owner.hpp"
 
 namespace latchkey::queue {
@@ -29,8 +31,8 @@ std::string ours(const std::string& tag, const std::string& number) {
 
 const std::string kHex = "0123456789abcdef0123456789abcdef";
 
-Child child(std::string node, std::int64_t czxid = 7) {
-  Stat stat{.czxid = czxid, .ctime_ms = 1'000, .ephemeral_owner = 99};
+Child child(std::string node, std::int64_t czxid = 7, std::int64_t session = 99) {
+  Stat stat{.czxid = czxid, .ctime_ms = 1'000, .ephemeral_owner = session};
   return {std::move(node), stat, {}};
 }
 
@@ -263,7 +265,7 @@ TEST(Picture, ASemaphoreIsKnownByItsLayout) {
 TEST(Picture, InASemaphoreLeasesAreHeldAndTheFrontQueueWaits) {
   const Queue queue = semaphore_picture(
       "/pool", {child("leases/" + ours("lease-", "2"), 20), child("leases/" + ours("lease-", "1"))},
-      {child("locks/" + ours("lock-", "5"))}, {child("readme")});
+      {child("locks/" + ours("lock-", "5"), 21, 98)}, {child("readme")});
 
   EXPECT_THAT(standings(queue), ElementsAre(kHolds, kHolds, kWaits, kForeign));
   EXPECT_EQ(queue.entries[1].node, "leases/" + ours("lease-", "2"));
@@ -272,6 +274,54 @@ TEST(Picture, InASemaphoreLeasesAreHeldAndTheFrontQueueWaits) {
   EXPECT_EQ(queue.entries[3].node, "readme");
   EXPECT_EQ(queue.holders().size(), 2U);
   EXPECT_THAT(queue.warnings, IsEmpty());
+}
+
+/// A lease of session 5, two of session 6, made together, and who queues in front.
+std::vector<QueueEntry::Standing> look_at_leases(std::int64_t first_in_front,
+                                                 const std::optional<std::string>& size = {}) {
+  return standings(semaphore_picture(
+      "/pool",
+      {child("leases/" + ours("lease-", "3"), 20, 6), child("leases/" + ours("lease-", "2"), 20, 6),
+       child("leases/" + ours("lease-", "1"), 10, 5)},
+      {child("locks/" + ours("lock-", "6"), 31, 98),
+       child("locks/" + ours("lock-", "5"), 30, first_in_front)},
+      {}, size));
+}
+
+TEST(Picture, LeasesThatWereMadeAndNotGrantedYetWait) {
+  EXPECT_THAT(look_at_leases(6, "2"), ElementsAre(kHolds, kWaits, kWaits, kWaits, kWaits));
+  EXPECT_THAT(look_at_leases(6, "1"), ElementsAre(kHolds, kWaits, kWaits, kWaits, kWaits));
+  EXPECT_THAT(look_at_leases(6), ElementsAre(kHolds, kWaits, kWaits, kWaits, kWaits))
+      << "no size is stored, but whoever is first in front has made its leases";
+}
+
+TEST(Picture, LeasesThatHaveRoomOrWhoseOwnerIsNotFirstInFrontAreHeld) {
+  EXPECT_THAT(look_at_leases(6, "3"), ElementsAre(kHolds, kHolds, kHolds, kWaits, kWaits));
+  EXPECT_THAT(look_at_leases(5, "2"), ElementsAre(kHolds, kHolds, kHolds, kWaits, kWaits))
+      << "it holds one, and is about to make others";
+  EXPECT_THAT(look_at_leases(98, "1"), ElementsAre(kHolds, kHolds, kHolds, kWaits, kWaits))
+      << "the size was reduced: nobody is evicted";
+}
+
+TEST(Picture, H73_WhoWaitsOutALockDelayIsNotShownAsHolding) {
+  Child first = child(ours("lock-", "1"), 10);
+  first.data = with_delay_note("us", std::chrono::milliseconds(5));
+  const std::vector<Child> children{first, child(ours("lock-", "2"), 11)};
+
+  const auto seen = [&](const std::optional<std::string>& mark) {
+    return standings(picture("/locks/a", children, mark)).front();
+  };
+
+  EXPECT_EQ(seen(format_holder(9)), kWaits);
+  EXPECT_EQ(seen(""), kWaits);
+  EXPECT_EQ(seen(format_holder(10)), kHolds);
+  EXPECT_EQ(seen(std::nullopt), kHolds) << "it is not known, and so counts for nothing";
+}
+
+TEST(Picture, H73_AnOldMarkChangesNothingForALockWithoutADelay) {
+  const std::vector<Child> children{child(ours("lock-", "1"), 10)};
+
+  EXPECT_THAT(standings(picture("/locks/a", children, format_holder(9))), ElementsAre(kHolds));
 }
 
 TEST(Picture, SoleHoldersAreThoseWhoHoldAlone) {

@@ -38,4 +38,20 @@ Answer answer_of_multi(const session::Outcome& outcome, std::size_t parts, std::
   return {Answer::Kind::kNo, Code::kRolledBack};
 }
 
+std::vector<std::string> names_made(const session::Outcome& outcome) {
+  std::vector<std::string> names;
+  const auto* reply = std::get_if<wire::MultiReply>(&outcome.reply);
+  if (!reply) return names;
+  for (const wire::MultiResult& result : reply->results) {
+    if (const auto* made = std::get_if<wire::CreateReply>(&result.body)) {
+      names.push_back(last_part(made->path));
+    } else if (const auto* too = std::get_if<wire::Create2Reply>(&result.body)) {
+      names.push_back(last_part(too->path));
+    }
+  }
+  return names;
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 }  // namespace latchkey::recipes

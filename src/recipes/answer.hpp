@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "queue/messages.hpp"
 #include "session/outcome.hpp"
 
@@ -12,5 +16,11 @@ namespace latchkey::recipes {
 /// that failed it. `culprit`, if given, is set to that part.
 [[nodiscard]] queue::Answer answer_of_multi(const session::Outcome& outcome, std::size_t parts,
                                             std::size_t* culprit = nullptr);
+
+/// The names of the nodes that a multi of creates has made, if it was carried out.
+[[nodiscard]] std::vector<std::string> names_made(const session::Outcome& outcome);
+
+/// The name of a node, out of its path.
+[[nodiscard]] std::string last_part(const std::string& path);
 
 }  // namespace latchkey::recipes

@@ -1,13 +1,13 @@
 #include "latchkey/election.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 #include <variant>
 
 #include "base/assert.hpp"
 #include "base/serial_queue.hpp"
 #include "queue/candidacy.hpp"
+#include "recipes/inbox.hpp"
 #include "recipes/lock_delay.hpp"
 #include "recipes/queue_recipe.hpp"
 #include "session/operations.hpp"
@@ -40,6 +40,7 @@ std::shared_ptr<const recipes::Recipe> recipe_of(const std::shared_ptr<session::
       host, std::move(directory),
       recipes::EntryStyle{.contender = {.tag = queue::Tag::kLatch},
                           .data = options.id,
+                          .lock_delay = options.take_over_delay,
                           .acl = options.acl,
                           // As for a mutex with a lock delay.
                           .parent = delayed ? Parent::kPersistent : options.parent});
@@ -130,16 +131,11 @@ class Election::Candidate final : public recipes::Claimant,
 
   void feed(candidacy::Event event) {
     const auto alive = shared_from_this();
-    events_.push_back(std::move(event));
-    if (std::exchange(feeding_, true)) return;
-    while (!events_.empty()) {
-      const candidacy::Event next = std::move(events_.front());
-      events_.pop_front();
+    inbox_.put(std::move(event), [this](const candidacy::Event& next) {
       for (const candidacy::Action& action : candidacy_.step(next, machine_->now())) {
         std::visit([this](const auto& what) { carry_out(what); }, action);
       }
-    }
-    feeding_ = false;
+    });
   }
 
   void carry_out(const candidacy::Stand&) {
@@ -259,8 +255,7 @@ class Election::Candidate final : public recipes::Claimant,
   std::stop_source over_;  ///< Of the present term.
   std::optional<Ending> ending_;
   std::function<void()> loss_is_told_;
-  std::deque<candidacy::Event> events_;
-  bool feeding_ = false;
+  recipes::Inbox<candidacy::Event> inbox_;
 };
 
 Election::Election(const Session& session, Path directory, ElectionOptions options)

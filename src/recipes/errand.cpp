@@ -1,5 +1,7 @@
 #include "recipes/errand.hpp"
 
+#include "base/random.hpp"
+#include "queue/node_name.hpp"
 #include "recipes/answer.hpp"
 
 namespace latchkey::recipes {
@@ -23,6 +25,8 @@ void announce_loss(session::Machine& machine, Claimant& claimant, Code code,
   notice->timer = machine.timers().add(machine.now() + machine.timeout(), pass_on);
   claimant.lost(code, pass_on);
 }
+
+std::string new_guid() { return queue::format_guid(base::kernel_random(), base::kernel_random()); }
 
 void Errand::begin() {
   self_ = shared_from_this();
@@ -54,16 +58,29 @@ session::CallId Errand::submit(Ask ask, session::Call call, session::Completion 
   return id;
 }
 
+session::WatchWish Errand::watch_wish(session::WatchOn on, Watcher happened) {
+  return {.on = on,
+          .watcher = [weak = weak_self(), happened = std::move(happened)](const WatchEvent& event) {
+            const auto self = weak.lock();
+            if (self && event.kind != EventKind::kSessionOver) happened(event);
+          }};
+}
+
 void Errand::withdraw(Ask ask) {
   const auto call = calls_.find(ask);
   if (call != calls_.end()) machine_.withdraw(call->second, machine_.now());
 }
 
-void Errand::prove(Ask ask, const std::string& path, Told done) {
+void Errand::sync(Ask ask, Told done) {
+  send(ask, Op::kSync, wire::PathOnly{machine_.absolute(path_)},
+       [done = std::move(done)](Outcome&& outcome) { done(answer_of(outcome)); });
+}
+
+void Errand::prove(Ask ask, Told done) {
   if (machine_.now() < machine_.lease().deadline()) return done(Answer{});
-  send(ask, Op::kSync, wire::PathOnly{path}, [this, done = std::move(done)](Outcome&& outcome) {
+  sync(ask, [this, done = std::move(done)](Answer answer) {
     const bool fresh = machine_.now() < machine_.lease().deadline();
-    if (!outcome.ok || fresh) return done(answer_of(outcome));
+    if (answer.kind != Answer::Kind::kOk || fresh) return done(answer);
     // An answer that took a lease's time to come, or came after a long silence of ours, proves
     // nothing about now: ask again, after a heartbeat.
     pause_timer_ = machine_.timers().add(machine_.now() + machine_.lease().heartbeat(),
@@ -81,22 +98,19 @@ void Errand::pause(int round, std::function<void()> done) {
                                        });
 }
 
-void Errand::make_directory(Ask ask, const std::string& path, const Ground& ground, Told done) {
-  const bool container = ground.parent == Parent::kContainer;
+void Errand::make_directory(Ask ask, const std::string& path, Parent parent, Told done) {
+  const bool container = parent == Parent::kContainer;
   // The options speak of this lock; what lies above it is everybody's.
-  const bool is_base = !ground.base.empty() && path == ground.base;
-  const bool is_ours = path == ground.directory || is_base;
+  const bool is_base = !ground_.base.empty() && path == ground_.base;
+  const bool is_ours = path == ground_.directory || is_base;
   send(ask, container ? Op::kCreateContainer : Op::kCreate2,
-       wire::Create{machine_.absolute(path), is_base ? ground.base_data : std::string{},
-                    session::to_wire(is_ours ? ground.acl : open_acl()),
+       wire::Create{machine_.absolute(path), is_base ? ground_.base_data : std::string{},
+                    session::to_wire(is_ours ? ground_.acl : open_acl()),
                     container ? wire::CreateMode::kContainer : wire::CreateMode::kPersistent},
-       [this, ask, path, ground, done = std::move(done)](Outcome&& outcome) {
+       [this, ask, path, container, done = std::move(done)](Outcome&& outcome) {
          // Servers before 3.5 know no containers.
-         if (ground.parent == Parent::kContainer && !outcome.ok &&
-             outcome.code == Code::kUnimplemented) {
-           Ground older = ground;
-           older.parent = Parent::kPersistent;
-           return make_directory(ask, path, older, done);
+         if (container && !outcome.ok && outcome.code == Code::kUnimplemented) {
+           return make_directory(ask, path, Parent::kPersistent, done);
          }
          done(answer_of(outcome));
        });
@@ -104,12 +118,15 @@ void Errand::make_directory(Ask ask, const std::string& path, const Ground& grou
 
 // Words to the claimant.
 
-Error Errand::error_of(Code code, const std::string& why, const std::string& path) const {
+Error Errand::error_of(Code code, const std::string& why) const {
   Outcome outcome;
   outcome.code = code;
   outcome.detail = why;
   if (why.empty() && code == Code::kTimedOut) outcome.detail = machine_.last_trouble();
-  return session::make_error("lock", path, outcome);
+  if (const std::string hint = machine_.chroot_hint(); code == Code::kNoNode && !hint.empty()) {
+    outcome.detail += (why.empty() ? "" : "; ") + hint;
+  }
+  return session::make_error("lock", path_, outcome);
 }
 
 void Errand::tell_granted(Granted grant) {

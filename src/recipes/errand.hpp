@@ -32,17 +32,26 @@ struct Ground {
 void announce_loss(session::Machine& machine, Claimant& claimant, Code code,
                    std::function<void()> told);
 
+/// A fresh identity, for an attempt's nodes.
+[[nodiscard]] std::string new_guid();
+
 /// What all claims have in common that keep nodes of their own on the server: a place among the
 /// session's members, requests numbered by their asks, the proof of the lease, pauses, missing
 /// directories, and the words to the claimant. What to do and when is said by a machine of
-/// src/queue; a subclass feeds it.
+/// src/queue; a MachineErrand feeds it.
 ///
 /// Thread safety: session strand only.
 class Errand : public Claim, public session::Member {
  protected:
-  Errand(const std::shared_ptr<session::Host>& host, session::Machine& machine,
-         std::shared_ptr<Claimant> claimant)
-      : host_(*host), machine_(machine), asking_(std::move(claimant)), claimant_(asking_) {}
+  /// `path` is what the lock is called by its user.
+  Errand(const std::shared_ptr<session::Host>& host, session::Machine& machine, std::string path,
+         Ground ground, std::shared_ptr<Claimant> claimant)
+      : host_(*host),
+        machine_(machine),
+        path_(std::move(path)),
+        asking_(std::move(claimant)),
+        claimant_(asking_),
+        ground_(std::move(ground)) {}
 
   /// From here on it keeps itself alive, until finish().
   void begin();
@@ -64,16 +73,21 @@ class Errand : public Claim, public session::Member {
                        std::optional<session::WatchWish> watch = std::nullopt) {
     return send(ask, op, body.path, body, std::move(done), std::move(watch));
   }
+  /// A one-shot watch: `happened` runs unless we or the session have ended before.
+  [[nodiscard]] session::WatchWish watch_wish(session::WatchOn on, Watcher happened);
   /// Takes it back if it has not left yet: then it ends with kCancelled.
   void withdraw(queue::Ask ask);
 
   using Told = std::function<void(queue::Answer)>;
-  /// Success once the session's lease is proven fresh (P5, H12), if need be by a sync of `path`.
-  void prove(queue::Ask ask, const std::string& path, Told done);
+  void sync(queue::Ask ask, Told done);
+  /// Success once the session's lease is proven fresh (P5, H12), if need be by a sync.
+  void prove(queue::Ask ask, Told done);
   /// Calls back after a back-off that grows with `round`.
   void pause(int round, std::function<void()> done);
   /// Creates one directory level, `path` as the user knows it.
-  void make_directory(queue::Ask ask, const std::string& path, const Ground& ground, Told done);
+  void make_directory(queue::Ask ask, const std::string& path, Told done) {
+    make_directory(ask, path, ground_.parent, std::move(done));
+  }
 
   // Words to the claimant.
 
@@ -87,21 +101,24 @@ class Errand : public Claim, public session::Member {
   /// What was held is gone from the server, or stays for the reason given.
   void tell_removed(session::Outcome outcome);
 
-  [[nodiscard]] Error error_of(Code code, const std::string& why, const std::string& path) const;
+  [[nodiscard]] Error error_of(Code code, const std::string& why) const;
 
   session::Host& host_;
   session::Machine& machine_;
+  const std::string path_;
   std::shared_ptr<Claimant> asking_;  ///< Until it has its answer.
   std::weak_ptr<Claimant> claimant_;
   session::Completion on_removed_;
 
  private:
   session::CallId submit(queue::Ask ask, session::Call call, session::Completion done);
+  void make_directory(queue::Ask ask, const std::string& path, Parent parent, Told done);
   /// For callbacks that must not keep us alive.
   [[nodiscard]] std::weak_ptr<Errand> weak_self() {
     return std::static_pointer_cast<Errand>(shared_from_this());
   }
 
+  const Ground ground_;
   std::shared_ptr<Claim> self_;
   session::Machine::MemberId member_ = 0;
   session::Timers::Id pause_timer_ = 0;

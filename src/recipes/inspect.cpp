@@ -2,26 +2,21 @@
 
 #include <utility>
 
-#include "queue/candidacy.hpp"
 #include "queue/owner.hpp"
+#include "recipes/observer.hpp"
 #include "recipes/survey.hpp"
 
 namespace latchkey::inline v0 {
 
 using recipes::Reader;
 using recipes::Survey;
-using session::Machine;
 
 Result<Queue> inspect(Session& session, const Path& directory, Deadline deadline) {
-  session::Host& host = *session.host();
-  if (auto allowed = session::check_blocking(host, "inspect"); !allowed) return allowed.error();
-  base::Slot<Result<Queue>> slot;
-  host.enter([&](Machine& machine, Instant) {
-    auto reader = std::make_shared<Reader>(host, machine, deadline, session::Resend::kWithinPolicy);
-    std::make_shared<Survey>(std::move(reader), directory.text(), Reader::Changed())
-        ->look([&slot](Result<Queue> queue) { slot.set(std::move(queue)); });
-  });
-  return session::wait_for(host, slot, deadline);
+  return recipes::look_once<Queue>(
+      *session.host(), "inspect", deadline, [&](std::shared_ptr<Reader> reader, auto done) {
+        std::make_shared<Survey>(std::move(reader), directory.text(), Reader::Changed())
+            ->look(std::move(done));
+      });
 }
 
 Result<void> revoke(Session& session, const Path& node, Deadline deadline) {
@@ -36,93 +31,52 @@ Result<void> revoke(Session& session, const Path& node, Deadline deadline) {
   return {};
 }
 
-/// Lives until the last call of the handler has returned. One picture is under way at a time: what
-/// changes while the handler runs is looked at when it has returned.
-class QueueWatch::State : public std::enable_shared_from_this<State> {
+/// One picture is under way at a time: what changes while the handler runs is looked at when it has
+/// returned.
+class QueueWatch::State final : public recipes::Observer<Queue> {
  public:
-  State(const Session& session, Path directory, Handler handler)
-      : host_(session.host()), directory_(std::move(directory)), handler_(std::move(handler)) {}
-
-  void start() {
-    if (host_->is_forked()) return handler_(session::check_blocking(*host_, "watch").error());
-    host_->enter([this](Machine& machine, Instant) {
-      // Whatever is asked is asked again until there is an answer or no session.
-      reader_ = std::make_shared<Reader>(*host_, machine, Deadline::never(),
-                                         session::Resend::kUntilAnswered, [this] { changed(); });
-      survey_ = std::make_shared<Survey>(reader_, directory_.text(), [this] { changed(); });
-      look();
-    });
-  }
-
-  void stop() {
-    if (host_->is_forked()) return;
-    host_->enter([this](Machine&, Instant) {
-      destroyed_ = true;
-      close();
-    });
-  }
+  using Observer::Observer;
 
  private:
-  // Session strand only.
+  void begin() override {
+    survey_ = std::make_shared<Survey>(reader_, directory_.text(), [this] { changed(); });
+    look();
+  }
 
-  void changed() {
+  void changed() override {
     changed_ = true;
     if (!busy_) look();
   }
 
-  void look() {
+  void look() override {
     busy_ = true;
     changed_ = false;
-    survey_->look([this](Result<Queue> queue) {
-      if (queue) {
-        round_ = 0;
-      } else if (queue::is_worth_another_try(queue.error().code())) {
-        return reader_->pause(round_++, [this] { look(); });
-      } else {
-        close();
-      }
-      show(std::move(queue));
+    survey_->look([this](Result<Queue> queue) { looked(std::move(queue)); });
+  }
+
+  void tell(Result<Queue> queue) override {
+    const auto self = std::static_pointer_cast<State>(shared_from_this());
+    host_->post([self, queue = std::move(queue)]() mutable {
+      if (self->is_wanted()) self->show(std::move(queue));
     });
   }
 
+  /// Any thread.
   void show(Result<Queue> queue) {
-    host_->post([self = shared_from_this(), queue = std::move(queue)]() mutable {
-      bool wanted = false;
-      self->host_->enter([&](Machine&, Instant) { wanted = !self->destroyed_; });
-      if (wanted) self->tell(std::move(queue));
-    });
-  }
-
-  void close() {
-    ended_ = true;
-    reader_->close();
-  }
-
-  // Any thread.
-
-  void tell(Result<Queue> queue) {
     try {
       handler_(std::move(queue));
     } catch (...) {  // NOLINT(bugprone-empty-catch): user code; there is nobody left to tell.
     }
-    host_->enter([this](Machine&, Instant) {
+    host_->enter([this](session::Machine&, Instant) {
       busy_ = false;
-      if (changed_ && !ended_) look();
+      if (changed_ && !is_closed()) look();
     });
   }
 
-  const std::shared_ptr<session::Host> host_;
-  const Path directory_;
-  const Handler handler_;
-
   // Session strand only.
-  std::shared_ptr<Reader> reader_;
   std::shared_ptr<Survey> survey_;
   bool busy_ = false;  ///< Looking, or the handler has not returned.
   bool changed_ = false;
-  bool ended_ = false;  ///< Nothing is asked any more.
-  bool destroyed_ = false;
-  int round_ = 0;
 };
 
 QueueWatch::QueueWatch(const Session& session, Path directory, Handler handler)

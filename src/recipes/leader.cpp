@@ -2,10 +2,11 @@
 
 #include "base/serial_queue.hpp"
 #include "latchkey/election.hpp"
-#include "queue/candidacy.hpp"
+#include "queue/delay_note.hpp"
+#include "queue/lock_delay.hpp"
 #include "queue/picture.hpp"
 #include "queue/succession.hpp"
-#include "recipes/reader.hpp"
+#include "recipes/observer.hpp"
 
 namespace latchkey::recipes {
 namespace {
@@ -14,7 +15,8 @@ using Seen = std::optional<Leader>;
 
 /// Looks who leads. With `changed` it keeps one watch, on what a change would show at: the leader's
 /// node, the list while nobody leads, or the directory while there is none. So candidates that come
-/// and go wake no observer.
+/// and go wake no observer. Only while somebody waits out a take-over delay there are two: on its
+/// node, and on the directory's data, which says when the delay is over.
 ///
 /// Thread safety: session strand only.
 class Lookout final : public std::enable_shared_from_this<Lookout> {
@@ -26,13 +28,10 @@ class Lookout final : public std::enable_shared_from_this<Lookout> {
         directory_(std::move(directory)),
         changed_(std::move(changed)) {}
 
-  /// What is read behind a sync is as new as the service's leader was when it answered (H76).
   void look(Done done) {
-    const auto synced = std::make_shared<Result<void>>();
-    reader_->ask(Sync{directory_}, [synced](Result<void> answer) { *synced = std::move(answer); });
-    reader_->ask(Children{directory_}, [self = shared_from_this(), synced,
-                                        done = std::move(done)](Result<ChildList> list) {
-      if (!*synced) return done(synced->error());
+    forget_both();
+    reader_->ask_synced(Children{directory_}, [self = shared_from_this(),
+                                               done = std::move(done)](Result<ChildList> list) {
       if (list) return self->listed(list->names, done);
       if (list.error() != Code::kNoNode) return done(list.error());
       if (!self->changed_) return done(Seen());
@@ -49,15 +48,74 @@ class Lookout final : public std::enable_shared_from_this<Lookout> {
 
   void read(const std::string& name, const Done& done) {
     const std::string path = directory_ == "/" ? "/" + name : directory_ + "/" + name;
-    reader_->ask(
+    const auto key = std::make_shared<Reader::Key>(0);
+    *key = reader_->ask(
         Get{path},
-        [self = shared_from_this(), name, path, done](Result<Node> node) {
-          if (node) return done(Seen(Leader{node->data, Token(node->stat.czxid), name}));
+        [self = shared_from_this(), name, path, key, done](Result<Node> node) {
+          if (node) {
+            const std::string id(queue::without_delay_note(node->data));
+            const Leader first{id, Token(node->stat.czxid), name};
+            if (!queue::has_delay_note(node->data)) return done(Seen(first));
+            self->reader_->forget(*key);
+            return self->read_mark(first, path, done);
+          }
           if (node.error() == Code::kNoNode) return self->look(done);
           if (node.error() != Code::kNotAuthorized) return done(node.error());
           self->look_at(name, path, done);
         },
         changed_);
+  }
+
+  /// Under a take-over delay the first in line leads once the directory's data says so. If that may
+  /// not be read it counts for nothing.
+  void read_mark(const Leader& first, const std::string& path, const Done& done) {
+    looking_ = true;
+    mark_watch_ = reader_->ask(
+        Get{directory_},
+        [self = shared_from_this(), first, path, done](Result<Node> node) {
+          const bool hidden = !node && node.error() == Code::kNotAuthorized;
+          if (!node && !hidden) {
+            self->looking_ = false;
+            return node.error() == Code::kNoNode ? self->look(done) : done(node.error());
+          }
+          const bool leads = hidden || node->data == queue::format_holder(first.token.zxid());
+          if (leads) self->reader_->forget(self->mark_watch_);
+          self->await_end(path, leads ? Seen(first) : Seen(), done);
+        },
+        stirs());
+  }
+
+  void await_end(const std::string& path, const Seen& seen, const Done& done) {
+    if (!changed_) return done(seen);
+    node_watch_ = reader_->ask(
+        Get{path},
+        [self = shared_from_this(), seen, done](Result<Node> node) {
+          self->looking_ = false;
+          const bool gone = !node && node.error() == Code::kNoNode;
+          if (std::exchange(self->stirred_, false) || gone) return self->look(done);
+          node ? done(seen) : done(node.error());
+        },
+        stirs());
+  }
+
+  /// Whichever of the two watches fires first speaks for both, and never into a look.
+  [[nodiscard]] Reader::Changed stirs() {
+    if (!changed_) return {};
+    return [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->forget_both();
+      if (self->looking_) {
+        self->stirred_ = true;
+      } else {
+        self->changed_();
+      }
+    };
+  }
+
+  void forget_both() {
+    reader_->forget(mark_watch_);
+    reader_->forget(node_watch_);
   }
 
   /// What may not be read may still be looked at.
@@ -103,6 +161,12 @@ class Lookout final : public std::enable_shared_from_this<Lookout> {
   const std::shared_ptr<Reader> reader_;
   const std::string directory_;
   const Reader::Changed changed_;
+
+  // Under a take-over delay.
+  Reader::Key mark_watch_ = 0;
+  Reader::Key node_watch_ = 0;
+  bool looking_ = false;
+  bool stirred_ = false;  ///< Something has changed during the look.
 };
 
 }  // namespace
@@ -112,89 +176,49 @@ namespace latchkey::inline v0 {
 
 using recipes::Lookout;
 using recipes::Reader;
-using session::Machine;
 
 Result<std::optional<Leader>> leader(Session& session, const Path& directory, Deadline deadline) {
-  session::Host& host = *session.host();
-  if (auto allowed = session::check_blocking(host, "leader"); !allowed) return allowed.error();
   if (auto valid = directory.check(); !valid) return valid.error();
-  base::Slot<Result<std::optional<Leader>>> slot;
-  host.enter([&](Machine& machine, Instant) {
-    auto reader = std::make_shared<Reader>(host, machine, deadline, session::Resend::kWithinPolicy);
-    std::make_shared<Lookout>(std::move(reader), directory.text(), Reader::Changed())
-        ->look([&slot](auto seen) { slot.set(std::move(seen)); });
-  });
-  return session::wait_for(host, slot, deadline);
+  return recipes::look_once<std::optional<Leader>>(
+      *session.host(), "leader", deadline, [&](std::shared_ptr<Reader> reader, auto done) {
+        std::make_shared<Lookout>(std::move(reader), directory.text(), Reader::Changed())
+            ->look(std::move(done));
+      });
 }
 
-/// Lives until the last call of the handler has returned.
-class LeaderWatch::State : public std::enable_shared_from_this<State> {
+class LeaderWatch::State final : public recipes::Observer<std::optional<Leader>> {
  public:
-  State(const Session& session, Path directory, Handler handler)
-      : host_(session.host()), directory_(std::move(directory)), handler_(std::move(handler)) {}
-
-  void start() {
-    if (host_->is_forked()) return handler_(session::check_blocking(*host_, "watch").error());
-    host_->enter([this](Machine& machine, Instant) {
-      // Whatever is asked is asked again until there is an answer or no session.
-      reader_ = std::make_shared<Reader>(*host_, machine, Deadline::never(),
-                                         session::Resend::kUntilAnswered, [this] { look(); });
-      if (auto valid = directory_.check(); !valid) return end(valid.error());
-      lookout_ = std::make_shared<Lookout>(reader_, directory_.text(), [this] { look(); });
-      look();
-    });
-  }
-
-  void stop() {
-    if (host_->is_forked()) return;
-    host_->enter([this](Machine&, Instant) {
-      destroyed_ = true;
-      reader_->close();
-    });
-  }
+  using Observer::Observer;
 
  private:
-  // Session strand only.
+  void begin() override {
+    if (auto valid = directory_.check(); !valid) return looked(valid.error());
+    lookout_ = std::make_shared<Lookout>(reader_, directory_.text(), [this] { changed(); });
+    look();
+  }
 
   /// There is one watch, and it has fired: so one look at a time.
-  void look() {
-    lookout_->look([this](Result<std::optional<Leader>> seen) {
-      if (!seen && queue::is_worth_another_try(seen.error().code())) {
-        return reader_->pause(round_++, [this] { look(); });
-      }
-      if (!seen) return end(seen.error());
-      round_ = 0;
-      if (succession_.is_news(*seen)) tell(std::move(seen));
-    });
+  void changed() override { look(); }
+  void look() override {
+    lookout_->look([this](Result<std::optional<Leader>> seen) { looked(std::move(seen)); });
   }
 
-  void end(Error error) {
-    reader_->close();
-    tell(std::move(error));
-  }
-
-  void tell(Result<std::optional<Leader>> seen) {
-    const bool still = calls_->push([self = shared_from_this(), seen = std::move(seen)] {
-      bool wanted = false;
-      self->host_->enter([&](Machine&, Instant) { wanted = !self->destroyed_; });
-      if (wanted) self->handler_(seen);
+  void tell(Result<std::optional<Leader>> seen) override {
+    if (seen && !succession_.is_news(*seen)) return;
+    const auto self = std::static_pointer_cast<State>(shared_from_this());
+    const bool still = calls_->push([self, seen = std::move(seen)] {
+      if (self->is_wanted()) self->handler_(seen);
     });
     if (still) host_->post([calls = calls_] { calls->start(); });
   }
 
-  const std::shared_ptr<session::Host> host_;
-  const Path directory_;
-  const Handler handler_;
   /// A handler that takes its time holds up nobody else's.
   const std::shared_ptr<base::SerialQueue> calls_ =
       std::make_shared<base::SerialQueue>([](const base::SerialQueue::Task& task) { task(); });
 
   // Session strand only.
-  std::shared_ptr<Reader> reader_;
   std::shared_ptr<Lookout> lookout_;
   queue::Succession succession_;
-  bool destroyed_ = false;
-  int round_ = 0;
 };
 
 LeaderWatch::LeaderWatch(const Session& session, Path directory, Handler handler)

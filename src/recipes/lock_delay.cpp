@@ -2,190 +2,150 @@
 
 #include <optional>
 #include <utility>
+#include <variant>
 
-#include "base/assert.hpp"
 #include "queue/lock_delay.hpp"
-#include "session/submit.hpp"
+#include "recipes/answer.hpp"
+#include "recipes/errand.hpp"
+#include "recipes/inbox.hpp"
 
 namespace latchkey::recipes {
 namespace {
 
-/// Wins the claim below, looks who held before, waits if that one vanished, leaves its mark, and
-/// only then tells its claimant. The mark is wiped out in front of the delete: if the two are torn
-/// apart the next one waits in vain, which is the safe side.
-class DelayedClaim final : public Claim, public Claimant {
+namespace lock_delay = queue::lock_delay;
+using queue::Ask;
+using session::Outcome;
+using wire::Op;
+
+/// A claim below, and what a LockDelay says has to be done between its grant and ours. A member of
+/// the session of its own: the claim below does not end with the lease.
+class DelayedClaim final : public Errand, public Claimant {
  public:
   DelayedClaim(const std::shared_ptr<session::Host>& host, session::Machine& machine,
-               std::string directory, std::chrono::milliseconds delay,
+               const std::string& directory, std::chrono::milliseconds delay,
                std::shared_ptr<Claimant> claimant)
-      : host_(*host),
-        machine_(machine),
-        directory_(std::move(directory)),
-        delay_(delay),
-        asking_(std::move(claimant)),
-        claimant_(asking_) {}
+      : Errand(host, machine, directory, {}, std::move(claimant)),
+        directory_(machine.absolute(directory)),
+        delay_(delay) {}
 
   void start(const Recipe& below, queue::Wait wait) {
-    self_ = shared_from_this();
-    below_ = below.start(machine_, wait, std::shared_ptr<Claimant>(self_, this));
+    begin();
+    below_ = below.start(machine_, wait, self());
   }
 
-  // Claim.
-
-  void cancel(Code code) override {
-    if (!asking_) return;
-    if (!grant_) return below_->cancel(code);
-    fail(error_of(code, timer_ != 0 ? "waiting out the lock delay" : ""));
-  }
-
+  void cancel(Code code) override { feed(lock_delay::Cancel{code}); }
   void release(session::Completion done) override {
-    LATCHKEY_ASSERT(!over_);
-    over_ = true;
-    if (marked_) leave_mark(std::string(queue::kNoHolder), [](Result<Multi::Outcome>) {});
-    below_->release(std::move(done));
-    end();
+    on_removed_ = std::move(done);
+    feed(lock_delay::Release{});
   }
-
-  void on_lease_over() override { below_->on_lease_over(); }
   void listen() override { below_->listen(); }
 
-  // Claimant.
+  void on_heartbeat() override {}
+  void on_lease_over() override { feed(lock_delay::LeaseOver{}); }
+  void on_session_over(Code) override {}  // The claim below says so.
+
+  // From the claim below.
 
   void granted(Granted grant) override {
+    const std::int64_t czxid = grant.nodes.front().czxid;
     grant_ = std::move(grant);
-    look();
+    feed(lock_delay::First{czxid});
   }
-
   void failed(Error error) override {
-    over_ = true;
-    std::exchange(asking_, {})->failed(std::move(error));
-    end();
+    error_ = std::move(error);
+    feed(lock_delay::Failed{error_->code()});
   }
-
+  /// What was lost is given up when our holder knows as well (H09).
   void lost(Code code, std::function<void()> told) override {
-    over_ = true;
-    const auto claimant = claimant_.lock();
-    if (asking_) {
-      std::exchange(asking_, {})->failed(error_of(code, "lost during the lock delay"));
-      told();
-    } else {
-      claimant ? claimant->lost(code, std::move(told)) : told();
-    }
-    end();
+    below_told_ = std::move(told);
+    feed(lock_delay::Lost{code});
   }
-
-  void asked_to_let_go() override {
-    asked_to_let_go_ = true;
-    const auto claimant = claimant_.lock();
-    if (!asking_ && claimant) claimant->asked_to_let_go();
-  }
+  void asked_to_let_go() override { tell_asked_to_let_go(); }
 
  private:
   [[nodiscard]] std::shared_ptr<DelayedClaim> self() {
     return std::static_pointer_cast<DelayedClaim>(shared_from_this());
   }
-  [[nodiscard]] std::int64_t own() const { return grant_->nodes.front().czxid; }
 
-  [[nodiscard]] Error error_of(Code code, std::string why) const {
-    session::Outcome outcome;
-    outcome.code = code;
-    outcome.detail = std::move(why);
-    return session::make_error("lock", directory_, outcome);
-  }
-
-  /// Behind a sync: a server that lags might not have the mark of the one who vanished.
-  void look() {
-    if (over_) return;
-    session::submit<Sync>(host_, machine_, Sync{Path(directory_)}, Deadline::never(),
-                          machine_.now(),
-                          [self = self()](Result<void> done) { self->synced_ = bool(done); });
-    session::submit<Get>(host_, machine_, Get{Path(directory_)}, Deadline::never(), machine_.now(),
-                         [self = self()](Result<Node> node) { self->looked(std::move(node)); });
-  }
-
-  void looked(Result<Node> node) {
-    if (over_) return;
-    if (!node && !may_be_repeated(node.error())) return fail(node.error());
-    if (!node || !synced_) return later(&DelayedClaim::look, machine_.back_off(++round_));
-    if (!queue::has_vanished(node->data, own())) return mark();
-    later(&DelayedClaim::mark, delay_);
-  }
-
-  void later(void (DelayedClaim::*next)(), Duration span) {
-    const Instant now = machine_.now();
-    const Instant at = span < Instant::max() - now ? now + span : Instant::max();
-    timer_ = machine_.timers().add(at, [weak = std::weak_ptr(self()), next] {
-      const auto claim = weak.lock();
-      if (!claim) return;
-      claim->timer_ = 0;
-      ((*claim).*next)();
+  void feed(lock_delay::Event event) {
+    const auto alive = shared_from_this();
+    inbox_.put(std::move(event), [this](const lock_delay::Event& next) {
+      for (lock_delay::Action& action : delay_.step(next, machine_.now())) {
+        std::visit([this](auto& what) { carry_out(what); }, action);
+      }
     });
   }
 
-  static bool may_be_repeated(const Error& error) {
-    return error.effect() == Effect::kUnknown || is_retryable(error.code()) ||
-           error == Code::kServerError;
-  }
+  void carry_out(lock_delay::Withdraw& action) { below_->cancel(action.code); }
 
-  void mark() {
-    if (over_) return;
-    marked_ = true;  // Perhaps, from the asking on.
-    leave_mark(queue::format_holder(own()), [self = self()](Result<Multi::Outcome> outcome) {
-      self->marked(std::move(outcome));
+  void carry_out(lock_delay::Look&) {
+    synced_ = false;
+    sync(++last_ask_,
+         [this](queue::Answer answer) { synced_ = answer.kind == queue::Answer::Kind::kOk; });
+    send(++last_ask_, Op::kGetData, wire::PathWatch{directory_, false}, [this](Outcome&& outcome) {
+      lock_delay::Looked looked{.synced = synced_, .answer = answer_of(outcome), .data = {}};
+      if (auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply)) {
+        looked.data = std::move(reply->data).value_or(std::string{});
+      }
+      feed(std::move(looked));
     });
   }
 
-  /// Only while our node is there: a mark is never written over a later holder's.
-  void leave_mark(std::string text, session::Sink<Multi::Outcome> done) {
-    Multi multi;
-    multi.parts.emplace_back(Check{Path(grant_->nodes.front().path)});
-    multi.parts.emplace_back(Set{Path(directory_), std::move(text)});
-    session::submit<Multi>(host_, machine_, std::move(multi), Deadline::never(), machine_.now(),
-                           std::move(done));
+  void carry_out(lock_delay::WaitOut& action) {
+    delay_timer_ = machine_.timers().add(action.until, [weak = std::weak_ptr(self())] {
+      if (const auto claim = weak.lock()) claim->feed(lock_delay::Resumed{});
+    });
   }
 
-  void marked(Result<Multi::Outcome> outcome) {
-    if (over_) return;
-    if (!outcome && !may_be_repeated(outcome.error())) return fail(outcome.error());
-    if (!outcome) return later(&DelayedClaim::mark, machine_.back_off(++round_));
-    if (!outcome->committed) {
-      const bool gone = outcome->parts.front().error() == Code::kNoNode;
-      return fail(gone ? Error(Code::kLost, "lock " + directory_ + ": our queue entry is gone")
-                       : outcome->parts.back().error());
-    }
-    const auto claimant = std::exchange(asking_, {});
-    claimant->granted(*grant_);
-    if (asked_to_let_go_) claimant->asked_to_let_go();
+  void carry_out(lock_delay::Pause& action) {
+    pause(action.round, [this] { feed(lock_delay::Resumed{}); });
   }
 
-  /// What was won below is given back.
-  void fail(Error error) {
-    if (!asking_) return;
-    const auto asking = std::exchange(asking_, {});
-    release({});
-    asking->failed(std::move(error));
+  void carry_out(lock_delay::Mark& action) {
+    set_mark(std::move(action.text), [this](Outcome&& outcome) {
+      feed(lock_delay::Marked{answer_of_multi(outcome, 2), machine_.lease().deadline()});
+    });
   }
 
-  void end() {
-    machine_.timers().cancel(timer_);
-    self_.reset();
+  void carry_out(lock_delay::Wipe&) {
+    set_mark(std::string(queue::kNoHolder), [](Outcome&&) {});
   }
 
-  session::Host& host_;
-  session::Machine& machine_;
-  const std::string directory_;
-  const std::chrono::milliseconds delay_;
-  std::shared_ptr<Claimant> asking_;  ///< Until it has its answer.
-  const std::weak_ptr<Claimant> claimant_;
-  std::shared_ptr<Claim> self_;  ///< Until it is over.
+  void set_mark(std::string text, session::Completion done) {
+    const std::string node = machine_.absolute(grant_->nodes.front().path);
+    wire::Multi body;
+    body.ops.push_back({Op::kCheck, wire::PathVersion{node, -1}});
+    body.ops.push_back({Op::kSetData, wire::SetData{directory_, std::move(text), -1}});
+    send(++last_ask_, Op::kMulti, directory_, body, std::move(done));
+  }
+
+  void carry_out(lock_delay::GiveUp&) { below_->release(std::exchange(on_removed_, {})); }
+  void carry_out(lock_delay::Grant&) { tell_granted(*grant_); }
+
+  void carry_out(lock_delay::Fail& action) {
+    tell_failed(error_ ? *error_ : error_of(action.code, action.why));
+  }
+
+  void carry_out(lock_delay::Lose& action) {
+    tell_lost(action.code, [this] { feed(lock_delay::Told{}); });
+  }
+
+  void carry_out(lock_delay::Done&) {
+    machine_.timers().cancel(delay_timer_);
+    if (below_told_) std::exchange(below_told_, {})();
+    finish();
+  }
+
+  const std::string directory_;  ///< As the server knows it.
+  queue::LockDelay delay_;
+  Inbox<lock_delay::Event> inbox_;
   std::shared_ptr<Claim> below_;
   std::optional<Granted> grant_;
-  session::Timers::Id timer_ = 0;
-  int round_ = 0;  ///< Back-offs.
+  std::optional<Error> error_;  ///< Why the claim below has failed.
+  std::function<void()> below_told_;
+  session::Timers::Id delay_timer_ = 0;
+  Ask last_ask_ = 0;
   bool synced_ = false;
-  bool marked_ = false;
-  bool asked_to_let_go_ = false;
-  bool over_ = false;
 };
 
 }  // namespace

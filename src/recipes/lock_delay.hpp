@@ -10,7 +10,10 @@ namespace latchkey::recipes {
 
 /// A lock that is not granted at once after a holder that vanished: whoever comes next waits first,
 /// for resources that cannot check tokens and may still hear from the vanished one (H73).
-/// Thread safety: any thread.
+///
+/// Whoever waits out the delay keeps its place as long as its session lives, whatever the local
+/// clock says meanwhile; see queue::LockDelay. `below` has to know of the delay too, or its entries
+/// would end with the lease (EntryStyle::lock_delay). Thread safety: any thread.
 class DelayRecipe final : public Recipe {
  public:
   /// `lock_name` as in MutexOptions: refused, because the mark is the directory's.

@@ -62,19 +62,14 @@ MultiClaim::MultiClaim(const std::shared_ptr<session::Host>& host, session::Mach
 
 void MultiClaim::feed(std::size_t member, queue::Event event) {
   const auto alive = shared_from_this();
-  events_.emplace_back(member, std::move(event));
-  if (std::exchange(feeding_, true)) return;
   const auto contender = [this](std::size_t one) -> queue::Contender& {
     return members_[one]->contender();
   };
-  while (!events_.empty() && !members_.empty()) {
-    const auto [who, what] = std::move(events_.front());
-    events_.pop_front();
-    for (queue::Bundle::Wish& wish : bundle_.step(contender, who, what)) carry_out(wish);
+  inbox_.put({member, std::move(event)}, [&](const auto& next) {
+    if (members_.empty()) return;  // All are done.
+    for (auto& wish : bundle_.step(contender, next.first, next.second)) carry_out(wish);
     if (done_ == members_.size()) members_.clear();  // They keep us as we keep them.
-  }
-  events_.clear();
-  feeding_ = false;
+  });
 }
 
 void MultiClaim::carry_out(queue::Bundle::Wish& wish) {
@@ -130,7 +125,7 @@ void MultiClaim::created(const Outcome& outcome) {
     if (answer.kind == Answer::Kind::kOk) {
       const auto& result = std::get<wire::MultiReply>(outcome.reply).results[i];
       const auto* reply = std::get_if<wire::CreateReply>(&result.body);
-      event.name = reply ? reply->path.substr(reply->path.rfind('/') + 1) : std::string();
+      event.name = reply ? last_part(reply->path) : std::string();
       event.czxid = outcome.zxid;  // Of the transaction, and so of every node it has made.
     } else if (culprit < creates.size() && i != culprit) {
       event.answer.code = Code::kRolledBack;

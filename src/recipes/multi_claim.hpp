@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,8 +101,7 @@ class MultiClaim final : public Claim {
   bool loss_told_ = false;
   std::vector<std::function<void()>> told_;  ///< To be called once the holder knows.
 
-  std::deque<std::pair<std::size_t, queue::Event>> events_;
-  bool feeding_ = false;
+  Inbox<std::pair<std::size_t, queue::Event>> inbox_;
 };
 
 }  // namespace latchkey::recipes

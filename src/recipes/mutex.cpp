@@ -17,6 +17,7 @@ std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>&
       host, std::move(directory),
       EntryStyle{.contender = {.lock_name = options.name, .extra_tags = options.extra_tags},
                  .reason = options.reason,
+                 .lock_delay = options.lock_delay,
                  .acl = options.acl,
                  // The mark of a vanished holder has to outlive everybody.
                  .parent = delayed ? Parent::kPersistent : options.parent});

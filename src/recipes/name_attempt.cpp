@@ -3,8 +3,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/random.hpp"
-#include "queue/node_name.hpp"
 #include "queue/owner.hpp"
 #include "recipes/answer.hpp"
 
@@ -13,7 +11,6 @@ namespace latchkey::recipes {
 namespace action = queue::action;
 namespace event = queue::event;
 using queue::Answer;
-using queue::Ask;
 using session::Outcome;
 using wire::Op;
 
@@ -21,36 +18,23 @@ std::shared_ptr<NameAttempt> NameAttempt::start(const std::shared_ptr<session::H
                                                 session::Machine& machine, NamePlan plan,
                                                 std::shared_ptr<Claimant> claimant) {
   auto attempt = std::make_shared<NameAttempt>(host, machine, std::move(plan), std::move(claimant));
-  attempt->begin();
-  attempt->feed(event::Start{});
+  attempt->set_out();
   return attempt;
 }
 
 NameAttempt::NameAttempt(const std::shared_ptr<session::Host>& host, session::Machine& machine,
                          NamePlan plan, std::shared_ptr<Claimant> claimant)
-    : Errand(host, machine, std::move(claimant)),
+    : MachineErrand(host, machine, plan.contender.node,
+                    {.directory = {}, .acl = {}, .parent = plan.parent}, std::move(claimant)),
       plan_(std::move(plan)),
-      guid_(queue::format_guid(base::kernel_random(), base::kernel_random())),
+      guid_(new_guid()),
       node_(machine.absolute(plan_.contender.node)),
       contender_(plan_.contender) {}
 
-void NameAttempt::release(session::Completion done) {
-  on_removed_ = std::move(done);
-  feed(event::Release{});
-}
-
-void NameAttempt::feed(queue::NameEvent event) {
-  const auto alive = shared_from_this();
-  events_.push_back(std::move(event));
-  if (std::exchange(feeding_, true)) return;
-  while (!events_.empty()) {
-    const queue::NameEvent next = std::move(events_.front());
-    events_.pop_front();
-    for (queue::NameAction& wanted : contender_.step(next)) {
-      std::visit([this](auto& what) { carry_out(what); }, wanted);
-    }
+void NameAttempt::step(const queue::NameEvent& event) {
+  for (queue::NameAction& wanted : contender_.step(event)) {
+    std::visit([this](auto& what) { carry_out(what); }, wanted);
   }
-  feeding_ = false;
 }
 
 // Requests.
@@ -68,7 +52,7 @@ void NameAttempt::carry_out(action::CreateNode& action) {
        });
 }
 
-session::CallId NameAttempt::read(Ask ask, std::optional<session::WatchWish> watch) {
+session::CallId NameAttempt::read(queue::Ask ask, std::optional<session::WatchWish> watch) {
   const bool watched = watch.has_value();
   return send(
       ask, Op::kGetData, wire::PathWatch{node_, watched},
@@ -90,19 +74,13 @@ session::CallId NameAttempt::read(Ask ask, std::optional<session::WatchWish> wat
 void NameAttempt::carry_out(action::ReadNode& action) { read(action.ask, std::nullopt); }
 
 void NameAttempt::carry_out(action::ReadAndWatchNode& action) {
-  const auto weak = std::weak_ptr(std::static_pointer_cast<NameAttempt>(shared_from_this()));
-  watch_ =
-      read(action.ask, session::WatchWish{.on = session::WatchOn::kData,
-                                          .watcher = [weak](const WatchEvent& happened) {
-                                            const auto self = weak.lock();
-                                            if (!self || happened.kind == EventKind::kSessionOver)
-                                              return;
-                                            if (happened.kind == EventKind::kDeleted) {
-                                              self->feed(event::NodeGone{});
-                                            } else {
-                                              self->feed(event::NodeTouched{});
-                                            }
-                                          }});
+  watch_ = read(action.ask, watch_wish(session::WatchOn::kData, [this](const WatchEvent& happened) {
+                  if (happened.kind == EventKind::kDeleted) {
+                    feed(event::NodeGone{});
+                  } else {
+                    feed(event::NodeTouched{});
+                  }
+                }));
 }
 
 void NameAttempt::carry_out(action::UnwatchNode&) {
@@ -129,39 +107,12 @@ void NameAttempt::carry_out(action::NodeRemoved& action) {
   tell_removed(std::move(outcome));
 }
 
-void NameAttempt::carry_out(action::Sync& action) {
-  send(action.ask, Op::kSync, wire::PathOnly{node_}, [this, ask = action.ask](Outcome&& outcome) {
-    feed(event::Synced{ask, answer_of(outcome)});
-  });
-}
-
-void NameAttempt::carry_out(action::MakeDirectory& action) {
-  make_directory(action.ask, action.path, {.directory = {}, .acl = {}, .parent = plan_.parent},
-                 [this, ask = action.ask](Answer answer) {
-                   feed(event::Made{ask, answer});
-                 });
-}
-
-void NameAttempt::carry_out(action::Prove& action) {
-  prove(action.ask, node_, [this, ask = action.ask](Answer answer) {
-    feed(event::Proved{ask, answer});
-  });
-}
-
-void NameAttempt::carry_out(action::Pause& action) {
-  pause(action.round, [this, ask = action.ask] { feed(event::Resumed{ask}); });
-}
-
 // Answers to the caller.
 
 void NameAttempt::carry_out(action::Grant& action) {
   tell_granted({.token = Token(action.czxid),
                 .nodes = {{plan_.contender.node, action.czxid}},
                 .provable = false});
-}
-
-void NameAttempt::carry_out(action::Fail& action) {
-  tell_failed(error_of(action.code, action.why, plan_.contender.node));
 }
 
 void NameAttempt::carry_out(action::Lose& action) {

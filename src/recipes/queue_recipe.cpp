@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "queue/delay_note.hpp"
 #include "queue/node_name.hpp"
 #include "recipes/attempt.hpp"
 #include "recipes/entry_data.hpp"
@@ -27,11 +28,14 @@ Result<void> QueueRecipe::check() const {
 std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait wait,
                                           std::shared_ptr<Claimant> claimant) const {
   Plan plan{.contender = style_.contender,
-            .data = style_.data ? *style_.data : entry_data(style_.reason),
+            .data = queue::with_delay_note(style_.data ? *style_.data : entry_data(style_.reason),
+                                           style_.lock_delay),
             .acl = style_.acl,
             .parent = style_.parent};
   plan.contender.directory = path();
   plan.contender.wait = wait;
+  // Whoever waits out a delay keeps its place; what ends with the lease is the claim on top of it.
+  if (style_.lock_delay.count() != 0) plan.contender.until = queue::Until::kNodeGoes;
   return Attempt::start(host(), machine, std::move(plan), std::move(claimant));
 }
 

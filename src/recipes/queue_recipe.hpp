@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct EntryStyle {
   std::string reason = {};
   /// Of our nodes; without it they say who we are.
   std::optional<std::string> data = {};
+  std::chrono::milliseconds lock_delay{0};  ///< Noted in the data: see queue/delay_note.hpp.
   std::vector<Acl> acl = open_acl();
   Parent parent = Parent::kContainer;
 };

@@ -69,6 +69,19 @@ class Reader final : public session::Member, public std::enable_shared_from_this
     return key;
   }
 
+  /// As ask(), behind a sync in the same flush: what is read is as new as the service's leader was
+  /// when it answered (H76). A sync that fails is the answer.
+  template <class Operation>
+  void ask_synced(Operation operation, session::Sink<typename Operation::Value> done) {
+    const auto synced = std::make_shared<Result<void>>();
+    ask(Sync{operation.path}, [synced](Result<void> answer) { *synced = std::move(answer); });
+    ask(std::move(operation),
+        [synced, done = std::move(done)](Result<typename Operation::Value> result) {
+          if (!*synced) return done(synced->error());
+          done(std::move(result));
+        });
+  }
+
   /// The watch is no longer wanted.
   void forget(Key key);
   /// Calls back after a back-off that grows with `round`, or as soon as the session has ended. One
@@ -108,5 +121,18 @@ class Reader final : public session::Member, public std::enable_shared_from_this
   session::Timers::Id timer_ = 0;
   session::Machine::MemberId member_ = 0;
 };
+
+/// Looks once, in one entry of the session, and waits for what is seen. `look` gets a reader and
+/// whom to tell. Any thread; `what` is the operation's name, for errors.
+template <class Seen, class Look>
+Result<Seen> look_once(session::Host& host, const char* what, Deadline deadline, const Look& look) {
+  if (auto allowed = session::check_blocking(host, what); !allowed) return allowed.error();
+  base::Slot<Result<Seen>> slot;
+  host.enter([&](session::Machine& machine, Instant) {
+    look(std::make_shared<Reader>(host, machine, deadline, session::Resend::kWithinPolicy),
+         [&slot](Result<Seen> seen) { slot.set(std::move(seen)); });
+  });
+  return session::wait_for(host, slot, deadline);
+}
 
 }  // namespace latchkey::recipes

@@ -1,133 +1,165 @@
 #include "latchkey/recursive_mutex.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <map>
 #include <optional>
 #include <utility>
-#include <vector>
+#include <variant>
 
+#include "queue/reentrance.hpp"
+#include "recipes/inbox.hpp"
 #include "recipes/queue_recipe.hpp"
+#include "recipes/seat.hpp"
+#include "session/operations.hpp"
 
 namespace latchkey::recipes {
 namespace {
+
+namespace reentrance = queue::reentrance;
 
 class Standing;
 
 /// Which owners have the lock or wait for it. Session strand only.
 using Owners = std::map<Owner, std::shared_ptr<Standing>>;
 
-/// One lock() of an owner.
-class Level final : public Claim {
- public:
-  Level(std::shared_ptr<Standing> standing, const std::shared_ptr<Claimant>& claimant)
-      : standing_(std::move(standing)), claimant_(claimant) {}
+/// A loss that several have to be told of: when all know, `told` is called.
+struct Notice {
+  std::function<void()> told;
+  std::size_t missing = 1;  ///< One for whoever tells the others.
 
-  void cancel(Code code) override;
-  void release(session::Completion done) override;
-  void on_lease_over() override;
-  void listen() override;
-
-  [[nodiscard]] std::shared_ptr<Claimant> claimant() const { return claimant_.lock(); }
-
- private:
-  const std::shared_ptr<Standing> standing_;
-  const std::weak_ptr<Claimant> claimant_;
+  void one_knows() {
+    if (--missing == 0) told();
+  }
 };
 
-/// One owner's claim to the lock, and the levels on top of it. Session strand only.
+/// One owner's claim to the lock, and the levels on top of it: does what its Reentrance says.
+/// Session strand only.
 class Standing final : public Claimant, public std::enable_shared_from_this<Standing> {
  public:
-  Standing(std::shared_ptr<Owners> owners, Owner owner)
-      : owners_(std::move(owners)), owner_(owner) {}
+  using Number = reentrance::Level;
 
-  std::shared_ptr<Claim> start(const Recipe& recipe, session::Machine& machine, queue::Wait wait,
+  /// An event, and what is needed besides to carry out the answer.
+  struct Tiding {
+    reentrance::Event event;
+    std::optional<Error> error = {};      ///< Of a claim that failed.
+    std::shared_ptr<Notice> notice = {};  ///< Of a claim that was lost.
+    session::Completion done = {};        ///< Of a release.
+  };
+
+  Standing(std::shared_ptr<Owners> owners, Owner owner, session::Machine& machine)
+      : owners_(std::move(owners)), owner_(owner), machine_(machine) {}
+
+  std::shared_ptr<Claim> enter(const Recipe& below, queue::Wait wait,
                                std::shared_ptr<Claimant> claimant) {
-    (*owners_)[owner_] = shared_from_this();
-    auto level = std::make_shared<Level>(shared_from_this(), claimant);
-    levels_.push_back(level);
-    asking_ = std::move(claimant);
-    below_ = recipe.start(machine, wait, shared_from_this());
-    return level;
+    const Number number = ++last_;
+    auto seat = std::make_shared<Seat<Standing>>(shared_from_this(), number, std::move(claimant));
+    levels_.emplace(number, Level{seat, below});
+    feed({reentrance::Enter{number, wait, machine_.lease().deadline()}});
+    return seat;
   }
 
-  [[nodiscard]] bool waits() const { return asking_ != nullptr; }
-
-  std::shared_ptr<Claim> enter_again(const std::shared_ptr<Claimant>& claimant) {
-    auto level = std::make_shared<Level>(shared_from_this(), claimant);
-    levels_.push_back(level);
-    claimant->granted(*grant_);
-    if (asked_to_let_go_) claimant->asked_to_let_go();
-    return level;
+  // From seats.
+  void cancel(Number level, Code code) { feed({reentrance::Cancel{level, code}}); }
+  void release(Number level, session::Completion done) {
+    feed({.event = reentrance::Release{level}, .done = std::move(done)});
+  }
+  void on_lease_over() {
+    if (const auto below = below_) below->on_lease_over();
+  }
+  void listen() {
+    if (const auto below = below_) below->listen();
   }
 
-  void cancel(Code code) {
-    if (waits()) below_->cancel(code);
-  }
-
-  void release(const Level* level, session::Completion done) {
-    const auto alive = shared_from_this();
-    std::erase_if(levels_, [&](const auto& one) { return one.get() == level; });
-    if (levels_.empty()) {
-      owners_->erase(owner_);
-      return below_->release(std::move(done));
-    }
-    session::Outcome outcome;
-    outcome.ok = true;
-    if (done) done(std::move(outcome));
-  }
-
-  void on_lease_over() { below_->on_lease_over(); }
-  void listen() { below_->listen(); }
-
+  // From the claim they share.
   void granted(Granted grant) override {
     grant_ = std::move(grant);
-    std::exchange(asking_, {})->granted(*grant_);
+    feed({reentrance::Granted{}});
   }
-
   void failed(Error error) override {
-    const auto alive = shared_from_this();
-    owners_->erase(owner_);
-    levels_.clear();
-    std::exchange(asking_, {})->failed(std::move(error));
+    const Code code = error.code();
+    below_.reset();
+    feed({.event = reentrance::Failed{code}, .error = std::move(error)});
   }
-
   void lost(Code code, std::function<void()> told) override {
-    const auto alive = shared_from_this();
-    owners_->erase(owner_);
-    const auto levels = std::exchange(levels_, {});
-    const auto missing = std::make_shared<std::size_t>(levels.size() + 1);
-    const auto one_told = [missing, told = std::move(told)] {
-      if (--*missing == 0) told();
-    };
-    for (const auto& level : levels) {
-      const auto claimant = level->claimant();
-      claimant ? claimant->lost(code, one_told) : one_told();
-    }
-    one_told();
+    below_.reset();
+    feed({.event = reentrance::Lost{code},
+          .notice = std::make_shared<Notice>(Notice{.told = std::move(told)})});
   }
-
-  void asked_to_let_go() override {
-    asked_to_let_go_ = true;
-    for (const auto& level : levels_) {
-      if (const auto claimant = level->claimant()) claimant->asked_to_let_go();
-    }
-  }
+  void asked_to_let_go() override { feed({reentrance::AskedToLetGo{}}); }
 
  private:
+  struct Level {
+    std::shared_ptr<Seat<Standing>> seat;
+    const Recipe& below;  ///< Only while it waits: whoever waits keeps it.
+  };
+
+  void feed(Tiding tiding) {
+    const auto alive = shared_from_this();
+    inbox_.put(std::move(tiding), [this](Tiding& next) {
+      for (const reentrance::Action& action : reentrance_.step(next.event, machine_.now())) {
+        std::visit([&](const auto& what) { carry_out(what, next); }, action);
+      }
+      if (next.notice) next.notice->one_knows();
+    });
+    const auto at = owners_->find(owner_);
+    if (reentrance_.is_out() && at != owners_->end() && at->second == alive) owners_->erase(at);
+  }
+
+  void carry_out(const reentrance::Claim& action, Tiding&) {
+    const Recipe& recipe = levels_.at(action.level).below;
+    below_ = recipe.start(machine_, action.wait, shared_from_this());
+  }
+  void carry_out(const reentrance::Withdraw& action, Tiding&) {
+    const auto below = below_;
+    below->cancel(action.code);
+  }
+  void carry_out(const reentrance::EndLease&, Tiding&) { on_lease_over(); }
+  void carry_out(const reentrance::GiveUp& action, Tiding& tiding) {
+    levels_.erase(action.level);
+    std::exchange(below_, {})->release(std::move(tiding.done));
+  }
+  void carry_out(const reentrance::Grant& action, Tiding&) {
+    levels_.at(action.level).seat->grant(*grant_);
+  }
+  void carry_out(const reentrance::Fail& action, Tiding& tiding) {
+    const auto level = levels_.extract(action.level);
+    const auto& [seat, below] = level.mapped();
+    if (tiding.error) return seat->fail(*tiding.error);
+    if (action.code == Code::kWouldDeadlock) {
+      return seat->fail(Error(action.code, "lock " + below.path() +
+                                               ": this owner is waiting for it already; another "
+                                               "task needs an owner of its own"));
+    }
+    session::Outcome outcome;
+    outcome.code = action.code;
+    seat->fail(session::make_error("lock", below.path(), outcome));
+  }
+  void carry_out(const reentrance::Lose& action, Tiding& tiding) {
+    ++tiding.notice->missing;
+    levels_.extract(action.level).mapped().seat->lose(action.code, [notice = tiding.notice] {
+      notice->one_knows();
+    });
+  }
+  void carry_out(const reentrance::AskToLetGo& action, Tiding&) {
+    levels_.at(action.level).seat->ask_to_let_go();
+  }
+  void carry_out(const reentrance::StillHeld& action, Tiding& tiding) {
+    levels_.erase(action.level);
+    session::Outcome outcome;
+    outcome.ok = true;
+    if (tiding.done) tiding.done(std::move(outcome));
+  }
+
   const std::shared_ptr<Owners> owners_;
   const Owner owner_;
-  std::shared_ptr<Claim> below_;
-  std::shared_ptr<Claimant> asking_;  ///< The first level's, until it has its answer.
+  session::Machine& machine_;
+  queue::Reentrance reentrance_;
+  Inbox<Tiding> inbox_;
+  Number last_ = 0;
+  std::map<Number, Level> levels_;  ///< Those who wait, and those who are in.
+  std::shared_ptr<Claim> below_;    ///< Asked for, or granted.
   std::optional<Granted> grant_;
-  std::vector<std::shared_ptr<Level>> levels_;
-  bool asked_to_let_go_ = false;
 };
-
-void Level::cancel(Code code) { standing_->cancel(code); }
-void Level::release(session::Completion done) { standing_->release(this, std::move(done)); }
-void Level::on_lease_over() { standing_->on_lease_over(); }
-void Level::listen() { standing_->listen(); }
 
 /// The lock as one owner sees it.
 class OwnedRecipe final : public Recipe {
@@ -142,29 +174,12 @@ class OwnedRecipe final : public Recipe {
 
   std::shared_ptr<Claim> start(session::Machine& machine, queue::Wait wait,
                                std::shared_ptr<Claimant> claimant) const override {
-    auto standing = find();
-    if (standing && !standing->waits() && machine.now() >= machine.lease().deadline()) {
-      standing->on_lease_over();  // Nobody is let into what may be lost already.
-      standing = find();
-    }
-    if (!standing) {
-      return std::make_shared<Standing>(owners_, owner_)
-          ->start(*below_, machine, wait, std::move(claimant));
-    }
-    if (!standing->waits()) return standing->enter_again(claimant);
-    claimant->failed(
-        Error(Code::kWouldDeadlock, "lock " + path() +
-                                        ": this owner is waiting for it already; another "
-                                        "task needs an owner of its own"));
-    return nullptr;
+    auto& standing = (*owners_)[owner_];
+    if (!standing) standing = std::make_shared<Standing>(owners_, owner_, machine);
+    return std::shared_ptr(standing)->enter(*below_, wait, std::move(claimant));
   }
 
  private:
-  [[nodiscard]] std::shared_ptr<Standing> find() const {
-    const auto at = owners_->find(owner_);
-    return at == owners_->end() ? nullptr : at->second;
-  }
-
   const std::shared_ptr<const Recipe> below_;
   const std::shared_ptr<Owners> owners_;
   const Owner owner_;

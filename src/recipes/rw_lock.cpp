@@ -36,6 +36,8 @@ class Downgrade final : public recipes::Recipe {
     if (!hold || writing_.state() == LeaseState::kReleased) {
       return Error(Code::kInvalidOption, what + "the lease has been released or moved away");
     }
+    // In a forked child every lease looks lost.
+    if (host()->is_forked()) return session::check_blocking(*host(), "downgrade " + path());
     if (writing_.state() == LeaseState::kLost)
       return Error(Code::kLost, what + "it was lost before");
     const std::string& node = writing_.node();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "recipes/entry_data.hpp"
+#include "recipes/reader.hpp"
 #include "recipes/recipe.hpp"
 #include "recipes/semaphore_claim.hpp"
 
@@ -88,10 +89,11 @@ Result<void> Semaphore::resize(int size, Deadline deadline) const {
 }
 
 Result<std::optional<int>> Semaphore::size(Deadline deadline) const {
-  Session session(parts_->host);
-  // In one flush with the read, which is then as new as the leader.
-  session.async(Sync{parts_->path}, deadline, [](const Result<void>&) {});
-  const auto node = session.get(parts_->path, deadline);
+  const auto node =
+      recipes::look_once<Node>(*parts_->host, "size", deadline,
+                               [&](const std::shared_ptr<recipes::Reader>& reader, auto done) {
+                                 reader->ask_synced(Get{parts_->path}, std::move(done));
+                               });
   if (node) return queue::parse_size(node->data);
   if (node.error() == Code::kNoNode) return std::optional<int>();
   return node.error();

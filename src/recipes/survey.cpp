@@ -1,14 +1,24 @@
 #include "recipes/survey.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "queue/delay_note.hpp"
+
 namespace latchkey::recipes {
+namespace {
+
+/// Stands for the directory's data among what is watched below it; no node has this name.
+constexpr const char* kMark = ".";
+
+}  // namespace
 
 void Survey::look(Done done) {
   done_ = std::move(done);
   error_.reset();
   exists_ = false;
   semaphore_ = false;
+  marked_ = false;
   nodes_.clear();
   add();
   list({}, [self = shared_from_this()](Result<std::optional<Names>> names) {
@@ -195,6 +205,36 @@ void Survey::look_at(const std::string& node) {
                });
 }
 
+bool Survey::wants_mark() const {
+  if (semaphore_) return true;
+  return std::any_of(nodes_.begin(), nodes_.end(), [this](const std::string& node) {
+    const auto child = known_.find(node);
+    return child != known_.end() && queue::has_delay_note(child->second.data);
+  });
+}
+
+void Survey::read_mark() {
+  Reader::Changed changed = watch(kMark);
+  if (changed_ && !changed) return;  // Still watched, so it is as it was read.
+  add();
+  reader_->ask(
+      Get{directory_},
+      [self = shared_from_this()](Result<Node> node) {
+        self->mark_.reset();
+        if (node) {
+          self->mark_ = std::move(node->data);
+        } else {
+          self->watched_.erase(kMark);
+          // One that may not be read counts for nothing; one that is gone is looked for anew.
+          const bool unknown =
+              node.error() == Code::kNotAuthorized || node.error() == Code::kNoNode;
+          if (!unknown) self->fail(node.error());
+        }
+        self->settle();
+      },
+      std::move(changed));
+}
+
 // The end of a look.
 
 void Survey::fail(const Error& error) {
@@ -203,6 +243,10 @@ void Survey::fail(const Error& error) {
 
 void Survey::settle() {
   if (--open_ > 0 || !done_) return;
+  if (!error_ && !std::exchange(marked_, true) && wants_mark()) {
+    read_mark();
+    if (open_ > 0 || !done_) return;
+  }
   const Done done = std::exchange(done_, {});
   if (error_) return done(*error_);
   done(picture());
@@ -224,9 +268,9 @@ Queue Survey::picture() const {
     const bool waits = semaphore_ && node.starts_with("locks/");
     (lease ? leases : waits ? front : others).push_back(child->second);
   }
-  if (!semaphore_) return queue::picture(directory_, std::move(others));
+  if (!semaphore_) return queue::picture(directory_, std::move(others), mark_);
   return queue::semaphore_picture(directory_, std::move(leases), std::move(front),
-                                  std::move(others));
+                                  std::move(others), mark_);
 }
 
 }  // namespace latchkey::recipes

@@ -15,8 +15,9 @@
 namespace latchkey::recipes {
 
 /// Looks at a lock's directory: lists it, reads what is behind each name, and makes a picture of
-/// it. With `changed` it keeps watches: on the lists, on the directory's coming into being, and on
-/// the data of those who hold alone. Then later looks read only what they have not seen yet.
+/// it. With `changed` it keeps watches: on the lists, on the directory's coming into being, on the
+/// data of those who hold alone, and, where it matters, on that of the directory. Then later looks
+/// read only what they have not seen yet.
 ///
 /// Thread safety: session strand only.
 class Survey final : public std::enable_shared_from_this<Survey> {
@@ -46,6 +47,10 @@ class Survey final : public std::enable_shared_from_this<Survey> {
   void look_at(const std::string& node);
   void took(const std::string& node, const Result<Node>& result);
 
+  /// Under a lock delay the directory's own data says who holds, in a semaphore how many may.
+  [[nodiscard]] bool wants_mark() const;
+  void read_mark();
+
   /// The look under way has one question more, or one less.
   void add() { ++open_; }
   void settle();
@@ -60,6 +65,7 @@ class Survey final : public std::enable_shared_from_this<Survey> {
   const Reader::Changed changed_;
   std::set<std::string> watched_;              ///< By what they are below the directory.
   std::map<std::string, queue::Child> known_;  ///< What has been read, by node.
+  std::optional<std::string> mark_;            ///< Of the directory, while it is known.
 
   // The look under way.
   Done done_;
@@ -67,6 +73,7 @@ class Survey final : public std::enable_shared_from_this<Survey> {
   std::optional<Error> error_;
   bool exists_ = false;
   bool semaphore_ = false;
+  bool marked_ = false;  ///< The mark has been asked for, or need not be.
   Names nodes_;
 };
 

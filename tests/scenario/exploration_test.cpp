@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 
 #include <gtest/gtest.h>
 
+#include "scenario/expect_explored.hpp"
 #include "scenario/explorer.hpp"
 
 namespace latchkey::mini {
@@ -23,24 +22,6 @@ World make_world(int contenders, World::Options options = {}, Sessions sessions 
   return world;
 }
 
-/// Nothing goes wrong until everyone has what it waits for.
-void settle(World& world) {
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t i = 0; i < world.clients().size(); ++i) {
-      const int client = static_cast<int>(i);
-      if (!world.clients()[i].sent.empty()) {
-        world.serve(client);
-        moved = true;
-      }
-      if (!world.clients()[i].inbox.empty()) {
-        world.receive(client);
-        moved = true;
-      }
-    }
-  }
-}
-
 /// The first one holds, the others wait in line behind it.
 World make_line(int contenders, World::Options options = {}, Sessions sessions = {}) {
   World world = make_world(contenders, options, sessions);
@@ -52,19 +33,11 @@ World make_line(int contenders, World::Options options = {}, Sessions sessions =
 }
 
 void expect_all_is_well(const World& world, Troubles troubles) {
-  Explorer explorer(world, troubles);
-  explorer.run();
-  EXPECT_EQ(explorer.failure(), "");
-  EXPECT_TRUE(explorer.complete()) << "the bound on states was too small";
-  EXPECT_GT(explorer.states(), 50U);
-  if (std::getenv("LATCHKEY_VERBOSE")) std::cout << explorer.states() << " states\n";
+  expect_all_is_well_in(Explorer(world, troubles));
 }
 
 void expect_found(const World& world, Troubles troubles, const std::string& what) {
-  Explorer explorer(world, troubles);
-  explorer.run();
-  EXPECT_NE(explorer.failure().find(what), std::string::npos) << "found: " << explorer.failure();
-  if (std::getenv("LATCHKEY_VERBOSE")) std::cout << explorer.failure();
+  expect_found_in(Explorer(world, troubles), what);
 }
 
 TEST(Exploration, ThreeStrangersTakeTurns) { expect_all_is_well(make_world(3), {}); }

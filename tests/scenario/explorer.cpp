@@ -191,4 +191,21 @@ void Explorer::run(std::size_t most_states) {
   states_ = seen.size();
 }
 
+void settle(World& world) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t i = 0; i < world.clients().size(); ++i) {
+      const int client = static_cast<int>(i);
+      if (!world.clients()[i].sent.empty()) {
+        world.serve(client);
+        moved = true;
+      }
+      if (!world.clients()[i].inbox.empty()) {
+        world.receive(client);
+        moved = true;
+      }
+    }
+  }
+}
+
 }  // namespace latchkey::mini

@@ -16,8 +16,8 @@ int ContenderProbe::role(const Contender& self, Ask ask) {
     if (slot != 0 && slot == ask) return role;
     ++role;
   }
-  for (const Contender::Candidate& candidate : self.candidates_) {
-    if (candidate.ask != 0 && candidate.ask == ask) return role;
+  for (const Traces::Trace& trace : self.traces_.all()) {
+    if (trace.ask != 0 && trace.ask == ask) return role;
     ++role;
   }
   return 0;  // An answer that will be dropped.
@@ -37,16 +37,16 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
   fold.flags({self.leaving_, self.downgrading_, asks.create != 0, asks.list != 0, asks.sync != 0,
               asks.make != 0, asks.remove != 0, asks.watch != 0, asks.own_watch != 0,
               asks.prove != 0, asks.pause != 0, asks.exchange != 0, asks.look != 0,
-              self.may_downgrade_, self.directory_watched_, self.parents_.has_value(),
+              self.may_downgrade_, self.directory_watched_, self.parents_.has_begun(),
               self.own_.has_value(), self.drained_once_});
   fold.text(self.guid_);
   fold.text(own(self));
   fold.kind(self.options_.tag);
   fold.number(static_cast<std::uint64_t>(self.czxid_));
   fold.texts(self.owed_);
-  fold.texts(self.strangers_);
-  fold.number(self.candidates_.size());
-  for (const Contender::Candidate& one : self.candidates_) {
+  fold.texts(self.traces_.strangers());
+  fold.number(self.traces_.all().size());
+  for (const Traces::Trace& one : self.traces_.all()) {
     fold.text(one.place.name);
     fold.kind(one.is);
     fold.number(static_cast<std::uint64_t>(one.czxid));
@@ -60,7 +60,7 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
   fold.text(self.watched_);
   fold.kind(self.watched_arm_);
   fold.kind(self.own_arm_);
-  if (self.parents_) fold.text(self.parents_->path());
+  if (self.parents_.has_begun()) fold.text(self.parents_.path());
 }
 
 }  // namespace latchkey::queue

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <variant>
 
 #include <gtest/gtest.h>
 
 #include "queue/bundle.hpp"
 #include "queue/node_name.hpp"
+#include "scenario/expect_explored.hpp"
 #include "scenario/pond.hpp"
 
 namespace latchkey::queue {
@@ -309,18 +308,11 @@ W make_world(const std::vector<Locks>& claims, Sessions sessions = {}, Mutant mu
 }
 
 void expect_all_is_well(const W& world, Troubles troubles) {
-  Explorer<MultiActor> explorer(world, troubles);
-  explorer.run();
-  EXPECT_EQ(explorer.failure(), "");
-  EXPECT_TRUE(explorer.complete) << "the bound on states was too small";
-  EXPECT_GT(explorer.states, 20U);
-  if (std::getenv("LATCHKEY_VERBOSE")) std::cout << explorer.states << " states\n";
+  mini::expect_all_is_well_in(Explorer<MultiActor>(world, troubles), 20);
 }
 
 void expect_found(const W& world, Troubles troubles, const std::string& what) {
-  Explorer<MultiActor> explorer(world, troubles);
-  explorer.run();
-  EXPECT_NE(explorer.failure().find(what), std::string::npos) << "found: " << explorer.failure();
+  mini::expect_found_in(Explorer<MultiActor>(world, troubles), what);
 }
 
 const Locks kXy{"/x", "/y"};

@@ -1,10 +1,9 @@
-#include <cstdlib>
-#include <iostream>
 #include <variant>
 
 #include <gtest/gtest.h>
 
 #include "queue/name_contender.hpp"
+#include "scenario/expect_explored.hpp"
 #include "scenario/pond.hpp"
 
 namespace latchkey::queue {
@@ -18,7 +17,7 @@ struct NameContenderProbe {
     fold.kind(self.round_);
     const NameContender::Asks& asks = self.asks_;
     fold.flags({self.leaving_, asks.create != 0, asks.read != 0, asks.sync != 0, asks.make != 0,
-                asks.remove != 0, asks.prove != 0, asks.pause != 0, self.parents_.has_value()});
+                asks.remove != 0, asks.prove != 0, asks.pause != 0, self.parents_.has_begun()});
     fold.number(static_cast<std::uint64_t>(self.own_.value_or(0)));
     fold.kind(self.sync_answer_ ? 1 + static_cast<int>(self.sync_answer_->kind) : 0);
     fold.flags({self.read_.has_value(), self.read_ && self.is_ours(*self.read_)});
@@ -213,18 +212,11 @@ World<NameActor> make_world(int actors, Sessions sessions = {}, bool lags = fals
 }
 
 void expect_all_is_well(const World<NameActor>& world, Troubles troubles) {
-  Explorer<NameActor> explorer(world, troubles);
-  explorer.run();
-  EXPECT_EQ(explorer.failure(), "");
-  EXPECT_TRUE(explorer.complete) << "the bound on states was too small";
-  EXPECT_GT(explorer.states, 20U);
-  if (std::getenv("LATCHKEY_VERBOSE")) std::cout << explorer.states << " states\n";
+  mini::expect_all_is_well_in(Explorer<NameActor>(world, troubles), 20);
 }
 
 void expect_found(const World<NameActor>& world, Troubles troubles, const std::string& what) {
-  Explorer<NameActor> explorer(world, troubles);
-  explorer.run();
-  EXPECT_NE(explorer.failure().find(what), std::string::npos) << "found: " << explorer.failure();
+  mini::expect_found_in(Explorer<NameActor>(world, troubles), what);
 }
 
 TEST(NameExploration, UpToFiveRaceAndNoWakeUpIsLost) {

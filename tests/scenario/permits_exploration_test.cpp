@@ -32,8 +32,8 @@ struct PermitsProbe {
       if (ask != 0 && slot == ask) return role;
       ++role;
     }
-    for (const auto& candidate : self.candidates_) {
-      if (ask != 0 && candidate.ask == ask) return role;
+    for (const Traces::Trace& trace : self.traces_.all()) {
+      if (ask != 0 && trace.ask == ask) return role;
       ++role;
     }
     return 0;
@@ -59,7 +59,7 @@ struct PermitsProbe {
     append(key, own, next);
     append(key, self.children_, next);
     append(key, self.owed_, next);
-    for (const auto& one : self.candidates_) {
+    for (const Traces::Trace& one : self.traces_.all()) {
       append(key, std::vector{one.place.name}, next);
       key += std::to_string(static_cast<int>(one.is)) + (one.ask != 0 ? "?" : "!");
     }

@@ -452,14 +452,13 @@ class Explorer {
       step.happen(world, step.who);
       enter(road, seen, std::move(world), left, step.name + (" " + std::to_string(step.who)));
     }
-    complete = road.empty();
-    states = seen.size();
+    complete_ = road.empty();
+    states_ = seen.size();
   }
 
   [[nodiscard]] const std::string& failure() const { return failure_; }
-
-  std::size_t states = 0;
-  bool complete = false;
+  [[nodiscard]] std::size_t states() const { return states_; }
+  [[nodiscard]] bool complete() const { return complete_; }
 
  private:
   struct Step {
@@ -598,6 +597,8 @@ class Explorer {
   const W& world_;
   Troubles troubles_;
   std::string failure_;
+  std::size_t states_ = 0;
+  bool complete_ = false;
 };
 
 }  // namespace latchkey::pond

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "scenario/expect_explored.hpp"
 #include "scenario/explorer.hpp"
 
 namespace latchkey::mini {
@@ -12,24 +13,6 @@ namespace {
 using queue::Relist;
 using queue::Tag;
 using queue::Watching;
-
-/// Nothing goes wrong until everyone has what it waits for.
-void settle(World& world) {
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t i = 0; i < world.clients().size(); ++i) {
-      const int client = static_cast<int>(i);
-      if (!world.clients()[i].sent.empty()) {
-        world.serve(client);
-        moved = true;
-      }
-      if (!world.clients()[i].inbox.empty()) {
-        world.receive(client);
-        moved = true;
-      }
-    }
-  }
-}
 
 enum class Started { kNo, kInOrder };
 
@@ -51,11 +34,7 @@ World make(const std::string& kinds, Started started, Watching watching = Watchi
 }
 
 void expect_all_is_well(const World& world, Troubles troubles) {
-  Explorer explorer(world, troubles);
-  explorer.run();
-  EXPECT_EQ(explorer.failure(), "");
-  EXPECT_TRUE(explorer.complete()) << "the bound on states was too small";
-  if (std::getenv("LATCHKEY_VERBOSE")) std::printf("%zu states\n", explorer.states());
+  expect_all_is_well_in(Explorer(world, troubles), 5);
 }
 
 /// Every queue of up to `most` readers and writers.

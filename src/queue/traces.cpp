@@ -1,0 +1,66 @@
+#include "queue/traces.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace latchkey::queue {
+
+AfterSearch after_search(const std::optional<Answer>& sync, const std::optional<Answer>& look) {
+  for (const auto* answer : {&sync, &look}) {
+    if (*answer && (*answer)->kind == Answer::Kind::kAmbiguous) return AfterSearch::kSearchAgain;
+  }
+  if (!sync || !look) return AfterSearch::kWait;
+  if (sync->kind != Answer::Kind::kOk) return AfterSearch::kSyncRefused;
+  const bool known = look->kind == Answer::Kind::kOk || look->code == Code::kNoNode;
+  return known ? AfterSearch::kKnown : AfterSearch::kLookRefused;
+}
+
+void Traces::collect(std::span<const std::string> children, const std::string& prefix,
+                     base::FunctionRef<bool(const std::string&)> is_known) {
+  traces_.clear();
+  for (const std::string& child : children) {
+    if (!child.starts_with(prefix) || strangers_.contains(child) || is_known(child)) continue;
+    if (auto place = parse_place(child)) traces_.push_back({.place = std::move(*place)});
+  }
+}
+
+Traces::Next Traces::looked(const event::Looked& looked) {
+  const auto trace = std::find_if(traces_.begin(), traces_.end(), [&](const Trace& one) {
+    return one.ask != 0 && one.ask == looked.ask;
+  });
+  if (trace == traces_.end()) return Next::kWait;
+  trace->ask = 0;
+
+  if (looked.answer.kind == Answer::Kind::kAmbiguous) return Next::kLookAgain;
+  if (looked.answer.kind == Answer::Kind::kOk) {
+    trace->is = looked.owned ? Is::kOurs : Is::kForeign;
+    trace->czxid = looked.czxid;
+  } else if (looked.answer.code == Code::kNoNode) {
+    trace->is = Is::kGone;
+  } else {
+    return Next::kUnclear;
+  }
+  const bool all = std::all_of(traces_.begin(), traces_.end(),
+                               [](const Trace& one) { return one.is != Is::kUnknown; });
+  return all ? Next::kSettle : Next::kWait;
+}
+
+Traces::Found Traces::settle() {
+  Found found;
+  for (Trace& one : std::exchange(traces_, {})) {
+    switch (one.is) {
+      case Is::kOurs: found.ours.push_back(std::move(one)); break;
+      case Is::kForeign:
+        found.foreign = true;
+        strangers_.insert(one.place.name);
+        break;
+      case Is::kGone: found.gone = true; break;
+      case Is::kUnknown: break;
+    }
+  }
+  std::sort(found.ours.begin(), found.ours.end(),
+            [](const Trace& a, const Trace& b) { return a.place.number < b.place.number; });
+  return found;
+}
+
+}  // namespace latchkey::queue

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.hpp"
+#include "queue/messages.hpp"
+#include "queue/node_name.hpp"
+
+/// What became of a create without an answer.
+
+namespace latchkey::queue {
+
+/// What follows from the answers of a search: of a sync, and of what was looked at behind it. Both
+/// on the re-attached session make it definitive (P7, H02): the create was carried out by then, or
+/// never will be.
+enum class AfterSearch {
+  kWait,         ///< Not enough is known yet.
+  kSearchAgain,  ///< The connection was lost in between.
+  kKnown,        ///< What there is was shown; nothing, if not even the directory is there.
+  kSyncRefused,
+  kLookRefused,
+};
+[[nodiscard]] AfterSearch after_search(const std::optional<Answer>& sync,
+                                       const std::optional<Answer>& look);
+
+/// The nodes in a list that carry an attempt's guid and that it does not know yet, and whose they
+/// turn out to be.
+///
+///     traces.collect(children, prefix, is_known);
+///     for (Traces::Trace& trace : traces.all()) look_at(trace);
+///     if (traces.looked(answer) == Traces::Next::kSettle) judge(traces.settle());
+///
+/// The name alone proves nothing: a node of a session before ours looks the same (H04).
+///
+/// Thread safety: one thread at a time.
+class Traces {
+ public:
+  enum class Is { kUnknown, kOurs, kForeign, kGone };
+  struct Trace {
+    Place place;
+    Ask ask = 0;  ///< Of a look at it; 0: none is under way.
+    Is is = Is::kUnknown;
+    std::int64_t czxid = 0;
+
+    [[nodiscard]] bool is_unseen() const { return is == Is::kUnknown && ask == 0; }
+  };
+  enum class Next {
+    kWait,       ///< Not enough is known yet, or it was no answer to us.
+    kLookAgain,  ///< At what is_unseen().
+    kSettle,
+    kUnclear,  ///< Ours or not remains to be seen: neither may be assumed.
+  };
+  /// What the search has come to.
+  struct Found {
+    std::vector<Trace> ours;  ///< In the order of their numbers.
+    bool foreign = false;
+    bool gone = false;  ///< Ours perhaps, deleted by another hand.
+  };
+
+  /// Begins anew with what starts with `prefix` and is neither known nor a stranger's.
+  void collect(std::span<const std::string> children, const std::string& prefix,
+               base::FunctionRef<bool(const std::string&)> is_known);
+  [[nodiscard]] Next looked(const event::Looked& looked);
+  /// All are known: what they are. Strangers are remembered, the rest is forgotten.
+  [[nodiscard]] Found settle();
+  void clear() { traces_.clear(); }
+
+  [[nodiscard]] bool empty() const { return traces_.empty(); }
+  [[nodiscard]] std::span<Trace> all() { return traces_; }
+  [[nodiscard]] std::span<const Trace> all() const { return traces_; }
+  /// Those that carry our guid and belong to another session (H04, H08).
+  [[nodiscard]] const std::set<std::string>& strangers() const { return strangers_; }
+
+ private:
+  std::vector<Trace> traces_;
+  std::set<std::string> strangers_;
+};
+
+}  // namespace latchkey::queue

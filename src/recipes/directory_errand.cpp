@@ -1,0 +1,165 @@
+#include "recipes/directory_errand.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "queue/owner.hpp"
+#include "queue/permits.hpp"
+#include "recipes/answer.hpp"
+
+namespace latchkey::recipes {
+
+namespace action = queue::action;
+namespace event = queue::event;
+using queue::Ask;
+using session::Outcome;
+using wire::Op;
+
+// Looking.
+
+/// Nodes of our own session that are being given up count as gone.
+template <class Event>
+void DirectoryErrand<Event>::list(Ask ask, std::optional<session::WatchWish> watch) {
+  const bool watched = watch.has_value();
+  const session::CallId id = send(
+      ask, Op::kGetChildren, wire::PathWatch{directory_, watched},
+      [this, ask](Outcome&& outcome) {
+        event::Listed listed{.ask = ask, .answer = answer_of(outcome), .children = {}};
+        if (auto* reply = std::get_if<wire::ChildrenReply>(&outcome.reply)) {
+          listed.children = std::move(reply->children);
+          std::erase_if(listed.children,
+                        [&](const std::string& child) { return machine_.is_owed(path_of(child)); });
+        }
+        feed(std::move(listed));
+      },
+      std::move(watch));
+  if (watched) directory_watch_ = id;
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::ListAndWatch& action) {
+  list(action.ask, watch_wish(session::WatchOn::kChildren,
+                              [this](const WatchEvent&) { feed(event::DirectoryChanged{}); }));
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::UnwatchDirectory&) {
+  if (!directory_watch_) return;
+  machine_.unwatch(*std::exchange(directory_watch_, std::nullopt), machine_.now());
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::RemoveDirectory& action) {
+  send(action.ask, Op::kDelete, wire::PathVersion{directory_, -1},
+       [this, ask = action.ask](Outcome&& outcome) {
+         feed(event::Removed{ask, answer_of(outcome)});
+       });
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::Look& action) {
+  send(action.ask, Op::kExists, wire::PathWatch{path_of(action.name), false},
+       [this, ask = action.ask](Outcome&& outcome) {
+         event::Looked looked{.ask = ask, .answer = answer_of(outcome)};
+         if (auto* reply = std::get_if<wire::StatReply>(&outcome.reply)) {
+           looked.owned = reply->stat.ephemeral_owner == machine_.session_id();
+           looked.czxid = reply->stat.czxid;
+         }
+         feed(looked);
+       });
+}
+
+// Watching.
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::Watch& action) {
+  const std::string name = action.name;
+  session::WatchWish wish =
+      watch_wish(session::WatchOn::kData, [this, name](const WatchEvent& happened) {
+        watches_.erase(name);
+        if (happened.kind == EventKind::kDeleted) {
+          feed(event::Gone{name});
+        } else {
+          feed(event::Touched{name});
+        }
+      });
+  wish.kin = session::WatchTable::Kin::kYes;
+  watches_[name] = send(
+      action.ask, Op::kGetData, wire::PathWatch{path_of(name), true},
+      [this, ask = action.ask, name](Outcome&& outcome) {
+        const auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply);
+        const bool revoked = reply && reply->data == queue::kRevokeData && is_own(name);
+        feed(event::Watched{ask, answer_of(outcome)});
+        if (outcome.ok) look_for_ended(name);
+        if (revoked) this->tell_asked_to_let_go();
+      },
+      std::move(wish));
+}
+
+/// A node of our own session may end its hold while the watch on it is on its way: before there was
+/// anybody to tell. So look once more when the watch is in place.
+template <class Event>
+void DirectoryErrand<Event>::look_for_ended(const std::string& name) {
+  const auto watch = watches_.find(name);
+  if (watch == watches_.end() || !machine_.is_owed(path_of(name))) return;
+  machine_.forget_watch(watch->second);
+  watches_.erase(watch);
+  feed(event::Gone{name});
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::Unwatch& action) {
+  const auto watch = watches_.find(action.name);
+  if (watch == watches_.end()) return;
+  const session::CallId setter = watch->second;
+  watches_.erase(watch);
+  // A node we are deleting takes the server's watch with it.
+  if (machine_.is_owed(path_of(action.name))) {
+    machine_.forget_watch(setter);
+  } else {
+    machine_.unwatch(setter, machine_.now());
+  }
+}
+
+// Giving up.
+
+template <class Event>
+void DirectoryErrand<Event>::owe(const std::string& name) {
+  const std::string path = path_of(name);
+  machine_.owe_delete(
+      path,
+      [this, self = this->shared_from_this(), path, told = next_removal()](Outcome&& outcome) {
+        session::report(host_, Op::kDelete, machine_.relative(path), outcome);
+        if (told) told(std::move(outcome));
+      },
+      machine_.now());
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::Owe& action) {
+  if (!telling_loss_) return owe(action.name);
+  held_back_.push_back(action.name);
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::Lose& action) {
+  telling_loss_ = true;
+  this->tell_lost(action.code, [this] {
+    telling_loss_ = false;
+    for (const std::string& name : std::exchange(held_back_, {})) owe(name);
+  });
+}
+
+template <class Event>
+void DirectoryErrand<Event>::carry_out(action::Done&) {
+  for (const auto& [name, setter] : std::exchange(watches_, {})) {
+    machine_.unwatch(setter, machine_.now());
+  }
+  if (directory_watch_) machine_.unwatch(*directory_watch_, machine_.now());
+  this->finish();
+}
+
+template class DirectoryErrand<queue::Event>;
+template class DirectoryErrand<queue::PermitEvent>;
+
+}  // namespace latchkey::recipes

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "recipes/machine_errand.hpp"
+
+namespace latchkey::recipes {
+
+/// An errand among the nodes of one directory: lists them, watches some, and owes the deletes of
+/// its own. A subclass brings `using DirectoryErrand::carry_out`, as with a MachineErrand.
+///
+/// `Event` is queue::Event or queue::PermitEvent. Thread safety: session strand only.
+template <class Event>
+class DirectoryErrand : public MachineErrand<Event> {
+ protected:
+  /// `directory` is the lock's `path` or lies below it; both as the user knows them.
+  DirectoryErrand(const std::shared_ptr<session::Host>& host, session::Machine& machine,
+                  std::string path, const std::string& directory, Ground ground,
+                  std::shared_ptr<Claimant> claimant)
+      : MachineErrand<Event>(host, machine, std::move(path), std::move(ground),
+                             std::move(claimant)),
+        directory_(machine.absolute(directory)) {}
+
+  using Errand::host_;
+  using Errand::machine_;
+  using Errand::send;
+  using Errand::watch_wish;
+  using MachineErrand<Event>::feed;
+
+  using MachineErrand<Event>::carry_out;
+  void carry_out(queue::action::List& action) { list(action.ask, std::nullopt); }
+  void carry_out(queue::action::ListAndWatch& action);
+  void carry_out(queue::action::UnwatchDirectory& action);
+  void carry_out(queue::action::RemoveDirectory& action);
+  void carry_out(queue::action::Look& action);
+  void carry_out(queue::action::Watch& action);
+  void carry_out(queue::action::Unwatch& action);
+  void carry_out(queue::action::Owe& action);
+  void carry_out(queue::action::Lose& action);
+  void carry_out(queue::action::Done& action);
+
+  /// Is this a node it waits or holds with?
+  [[nodiscard]] virtual bool is_own(const std::string& name) const = 0;
+  /// Who hears of the delete that is owed next.
+  [[nodiscard]] virtual session::Completion next_removal() = 0;
+
+  /// As the server knows it.
+  [[nodiscard]] std::string path_of(const std::string& child) const {
+    return directory_ == "/" ? "/" + child : directory_ + "/" + child;
+  }
+  /// As the user knows it.
+  [[nodiscard]] HeldNode held_node(const std::string& name, std::int64_t czxid) const {
+    return {machine_.relative(path_of(name)), czxid};
+  }
+
+ private:
+  void list(queue::Ask ask, std::optional<session::WatchWish> watch);
+  void look_for_ended(const std::string& name);
+  void owe(const std::string& name);
+
+  const std::string directory_;                     ///< As the server knows it.
+  std::map<std::string, session::CallId> watches_;  ///< By child: the calls that set them.
+  /// The same for the directory; one that has fired does no harm, ids do not return.
+  std::optional<session::CallId> directory_watch_;
+
+  // Between a loss and its announcement.
+  bool telling_loss_ = false;
+  std::vector<std::string> held_back_;  ///< Nodes to owe once the holder knows.
+};
+
+}  // namespace latchkey::recipes
