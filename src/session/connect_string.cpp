@@ -87,7 +87,8 @@ Result<ConnectString> parse_connect_string(std::string_view text) {
       if (!is_last) return refuse(text, "the chroot comes once, after the last host");
       const Path chroot(entry.substr(slash));
       if (!chroot.is_valid())
-        return refuse(text, "chroot \"" + chroot.text() + "\": " + chroot.problem());
+        return refuse(text, "chroot \"" + chroot.text() + "\": " + chroot.problem() +
+                                "; write it as host:2181/app/locks");
       if (chroot.text() != "/") result.chroot = chroot.text();
       entry = entry.substr(0, slash);
     }

@@ -46,7 +46,17 @@ std::string Machine::relative(const std::string& path) const {
   return below ? path.substr(chroot.size()) : path;
 }
 
+std::string Machine::chroot_hint() const {
+  if (options_.chroot.empty()) return {};
+  return "below the session's chroot " + options_.chroot + ", which has to exist";
+}
+
 // Requests.
+
+std::string Machine::size_and_limit(std::size_t bytes) const {
+  return std::to_string(bytes) + " bytes, and the limit is " +
+         std::to_string(options_.max_request_bytes);
+}
 
 CallId Machine::submit(Call call, Instant now) {
   const Instant deadline = call.deadline;
@@ -59,7 +69,7 @@ CallId Machine::submit(Call call, Instant now) {
   } else if (closing_ && pending.call.op != Op::kCloseSession) {
     fail(id, Code::kClosed, {}, now);
   } else if (pending.call.frame.size() > options_.max_request_bytes + 4) {
-    fail(id, Code::kTooLarge, {}, now);
+    fail(id, Code::kTooLarge, size_and_limit(pending.call.frame.size() - 4), now);
   } else if (deadline <= now) {
     fail(id, Code::kTimedOut, {}, now);
   } else {
@@ -225,7 +235,7 @@ void Machine::add_credential(Credential credential, Completion done, Instant dea
   }
   // Sent again with every connection, so one that no server takes would end them all.
   if (credential.secret.size() + credential.scheme.size() + 64 > options_.max_request_bytes) {
-    return fail(id, Code::kTooLarge, {}, now);
+    return fail(id, Code::kTooLarge, size_and_limit(credential.secret.size()), now);
   }
   if (deadline <= now) return fail(id, Code::kTimedOut, {}, now);
   calls_.find(id)->id = id;
@@ -358,8 +368,9 @@ void Machine::close(Instant deadline, Completion done, Instant now) {
   if (is_over()) {
     Outcome outcome;
     outcome.ok = end_ == Confirmed::kYes;
-    outcome.code = Code::kTimedOut;
-    outcome.detail = "the session had ended without the server's word";
+    // Not kTimedOut: another try would change nothing.
+    outcome.code = over_code_;
+    outcome.detail = "it had ended without the server's word, so its nodes go with its time-out";
     if (done) notices_.emplace_back(Finished{std::move(done), std::move(outcome)});
     return;
   }

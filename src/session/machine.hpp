@@ -131,7 +131,8 @@ class Machine {
   void add_credential(Credential credential, Completion done, Instant deadline, Instant now);
   /// Ends the session: every request not yet sent fails, the server is told, for which one more try
   /// to reach it is made at once (H25). `done` comes with the server's word, or with kTimedOut at
-  /// the deadline; the session is over then all the same. However it ends, it ends as kClosed.
+  /// the deadline; the session is over then all the same. However it ends, it ends as kClosed. If
+  /// it was over before without the server's word, `done` hears what ended it.
   void close(Instant deadline, Completion done, Instant now);
 
   // What recipes want.
@@ -177,6 +178,8 @@ class Machine {
   [[nodiscard]] std::string absolute(const std::string& path) const;
   /// The server's path as the user knows it.
   [[nodiscard]] std::string relative(const std::string& path) const;
+  /// For people who find no node: what may be missing is the chroot. Empty without one.
+  [[nodiscard]] std::string chroot_hint() const;
 
   // What the driver brings.
 
@@ -297,6 +300,7 @@ class Machine {
   void bury(Pending& pending);
   void send_queued(Instant now);
   void send(CallId id, Pending& pending, Instant now);
+  [[nodiscard]] std::string size_and_limit(std::size_t bytes) const;
   [[nodiscard]] std::int32_t next_xid();
   /// Tells whoever waits for the call.
   void finish(Pending& pending, Outcome outcome, Instant now);

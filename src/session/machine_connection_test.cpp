@@ -399,6 +399,8 @@ TEST(MachineConnection, H20_AServerThatLostItsDataIsGivenUpAfterThreeTimeOuts) {
   EXPECT_EQ(debt.code(), Code::kSessionLost);
   EXPECT_EQ(debt.effect(), Effect::kUnknown);
   EXPECT_EQ(holder.story.back(), "session over: SessionLost");
+  // Its nodes may still be there, and to close it again and again would not change that.
+  EXPECT_EQ(rig.close().code(), Code::kSessionLost);
 }
 
 TEST(MachineConnection, H20_TheOptionMayOnlyLengthenIt) {

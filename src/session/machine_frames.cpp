@@ -197,6 +197,7 @@ void Machine::settle(const Flight& flight, const wire::ReplyHeader& header, Repl
   Outcome outcome;
   outcome.ok = header.err == Err::kOk;
   outcome.code = code_of(header.err);
+  if (outcome.code == Code::kNoNode) outcome.detail = chroot_hint();
   outcome.effect = effect_of(flight.op, Progress::kAnswered, header.err);
   outcome.reply = std::move(reply);
   outcome.zxid = header.zxid;

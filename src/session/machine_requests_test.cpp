@@ -86,6 +86,7 @@ TEST(MachineRequests, OneThatIsTooLargeIsRefusedHere) {
 
   EXPECT_EQ(good.times(), 0);
   EXPECT_EQ(bad.code(), Code::kTooLarge);
+  EXPECT_EQ(bad.told->outcome.detail, "101 bytes, and the limit is 100");
   EXPECT_EQ(bad.effect(), Effect::kNone);
 }
 
@@ -572,6 +573,17 @@ TEST(MachinePaths, ChrootIsPutBeforeAndTakenOffAgain) {
   EXPECT_EQ(rig.machine.relative("/app/app"), "/app") << "taken off once";
   EXPECT_EQ(rig.machine.relative("/other"), "/other");
   EXPECT_EQ(rig.machine.relative(""), "");
+}
+
+TEST(MachinePaths, WhoFindsNoNodeIsRemindedOfTheChroot) {
+  Rig rig({.chroot = "/app"});
+  rig.open();
+  const Sent sent = rig.submit(get_call("/app/a"));
+
+  rig.answer(Err::kNoNode);
+
+  EXPECT_EQ(sent.code(), Code::kNoNode);
+  EXPECT_EQ(sent.told->outcome.detail, "below the session's chroot /app, which has to exist");
 }
 
 TEST(MachinePaths, WithoutAChrootNothingChanges) {

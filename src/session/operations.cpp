@@ -139,8 +139,9 @@ Error part_error(wire::Err err, std::string_view verb, const std::string& path) 
 }
 
 std::pair<std::string_view, std::string> describe(const Multi::Part& part) {
-  constexpr std::string_view kVerbs[] = {"create", "remove", "set", "check"};
-  return {kVerbs[part.index()], std::visit([](const auto& op) { return op.path.text(); }, part)};
+  return std::visit(
+      [](const auto& op) { return std::pair(kVerb<std::decay_t<decltype(op)>>, op.path.text()); },
+      part);
 }
 
 Error malformed(std::string_view verb) {
@@ -307,57 +308,57 @@ Result<Prepared> prepare(const Authenticate& operation, const Machine&) {
 // finish
 
 Result<Created> finish(const Create& operation, Outcome&& outcome, const Machine& machine) {
-  if (!outcome.ok) return make_error("create", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   auto& reply = body_of<wire::Create2Reply>(outcome);
   return Created{machine.relative(reply.path), reply.stat};
 }
 
 Result<void> finish(const Remove& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("remove", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   return {};
 }
 
 Result<std::optional<Stat>> finish(const Exists& operation, Outcome&& outcome, const Machine&) {
   if (outcome.ok) return std::optional<Stat>(body_of<wire::StatReply>(outcome).stat);
   if (outcome.code == Code::kNoNode) return std::optional<Stat>();
-  return make_error("exists", operation.path.text(), outcome);
+  return make_error(operation, outcome);
 }
 
 Result<Node> finish(const Get& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("get", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   auto& reply = body_of<wire::GetDataReply>(outcome);
   return Node{std::move(reply.data).value_or(std::string{}), reply.stat};
 }
 
 Result<Stat> finish(const Set& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("set", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   return Stat(body_of<wire::StatReply>(outcome).stat);
 }
 
 Result<ChildList> finish(const Children& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("children", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   auto& reply = body_of<wire::Children2Reply>(outcome);
   return ChildList{std::move(reply.children), reply.stat};
 }
 
 Result<NodeAcl> finish(const GetAcl& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("get ACL", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   auto& reply = body_of<wire::GetAclReply>(outcome);
   return NodeAcl{from_wire(std::move(reply.acl)), reply.stat};
 }
 
 Result<Stat> finish(const SetAcl& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("set ACL", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   return Stat(body_of<wire::StatReply>(outcome).stat);
 }
 
 Result<void> finish(const Sync& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("sync", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   return {};
 }
 
 Result<void> finish(const Check& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("check", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   const auto& results = body_of<wire::MultiReply>(outcome).results;
   if (results.size() != 1) return malformed("check");
   if (const auto* error = std::get_if<wire::ErrorReply>(&results[0].body)) {
@@ -367,7 +368,7 @@ Result<void> finish(const Check& operation, Outcome&& outcome, const Machine&) {
 }
 
 Result<Multi::Outcome> finish(const Multi& operation, Outcome&& outcome, const Machine& machine) {
-  if (!outcome.ok) return make_error("multi", {}, outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   auto& results = body_of<wire::MultiReply>(outcome).results;
   if (results.size() != operation.parts.size()) return malformed("multi");
   Multi::Outcome value{.committed = true, .parts = {}};
@@ -379,7 +380,7 @@ Result<Multi::Outcome> finish(const Multi& operation, Outcome&& outcome, const M
 }
 
 Result<MultiRead::Value> finish(const MultiRead& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("multi-read", {}, outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   auto& results = body_of<wire::MultiReply>(outcome).results;
   if (results.size() != operation.parts.size()) return malformed("multi-read");
   MultiRead::Value value;
@@ -407,19 +408,19 @@ Result<MultiRead::Value> finish(const MultiRead& operation, Outcome&& outcome, c
 
 Result<std::vector<std::string>> finish(const Ephemerals& operation, Outcome&& outcome,
                                         const Machine& machine) {
-  if (!outcome.ok) return make_error("ephemerals", operation.below.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   auto& paths = body_of<wire::EphemeralsReply>(outcome).paths;
   for (std::string& path : paths) path = machine.relative(path);
   return std::move(paths);
 }
 
 Result<std::int32_t> finish(const ChildrenCount& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("children count", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   return body_of<wire::ChildrenNumberReply>(outcome).count;
 }
 
-Result<std::vector<Identity>> finish(const WhoAmI&, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("who am I", {}, outcome);
+Result<std::vector<Identity>> finish(const WhoAmI& operation, Outcome&& outcome, const Machine&) {
+  if (!outcome.ok) return make_error(operation, outcome);
   std::vector<Identity> identities;
   for (wire::ClientInfo& client : body_of<wire::WhoAmIReply>(outcome).clients) {
     identities.push_back({std::move(client.scheme), std::move(client.user)});
@@ -428,17 +429,17 @@ Result<std::vector<Identity>> finish(const WhoAmI&, Outcome&& outcome, const Mac
 }
 
 Result<void> finish(const AddWatch& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("add watch", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   return {};
 }
 
 Result<void> finish(const RemoveWatches& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("remove watches", operation.path.text(), outcome);
+  if (!outcome.ok) return make_error(operation, outcome);
   return {};
 }
 
 Result<void> finish(const Authenticate& operation, Outcome&& outcome, const Machine&) {
-  if (!outcome.ok) return make_error("authenticate", operation.scheme, outcome);
+  if (!outcome.ok) return make_error(kVerb<Authenticate>, operation.scheme, outcome);
   return {};
 }
 

@@ -77,7 +77,46 @@ struct Prepared {
 
 [[nodiscard]] std::vector<wire::WireAcl> to_wire(const std::vector<Acl>& acl);
 
-/// The user-facing word and path of an operation, for messages and reports.
+/// The user-facing word for an operation, and its path, for messages and reports.
+template <class Operation>
+inline constexpr std::string_view kVerb;
+template <>
+inline constexpr std::string_view kVerb<Create> = "create";
+template <>
+inline constexpr std::string_view kVerb<Remove> = "remove";
+template <>
+inline constexpr std::string_view kVerb<Exists> = "exists";
+template <>
+inline constexpr std::string_view kVerb<Get> = "get";
+template <>
+inline constexpr std::string_view kVerb<Set> = "set";
+template <>
+inline constexpr std::string_view kVerb<Children> = "children";
+template <>
+inline constexpr std::string_view kVerb<GetAcl> = "get ACL";
+template <>
+inline constexpr std::string_view kVerb<SetAcl> = "set ACL";
+template <>
+inline constexpr std::string_view kVerb<Sync> = "sync";
+template <>
+inline constexpr std::string_view kVerb<Check> = "check";
+template <>
+inline constexpr std::string_view kVerb<Multi> = "multi";
+template <>
+inline constexpr std::string_view kVerb<MultiRead> = "multi-read";
+template <>
+inline constexpr std::string_view kVerb<Ephemerals> = "ephemerals";
+template <>
+inline constexpr std::string_view kVerb<ChildrenCount> = "children count";
+template <>
+inline constexpr std::string_view kVerb<WhoAmI> = "who am I";
+template <>
+inline constexpr std::string_view kVerb<AddWatch> = "add watch";
+template <>
+inline constexpr std::string_view kVerb<RemoveWatches> = "remove watches";
+template <>
+inline constexpr std::string_view kVerb<Authenticate> = "authenticate";
+
 template <class Operation>
 [[nodiscard]] std::string path_text(const Operation& operation) {
   if constexpr (requires { operation.path; }) {
@@ -87,6 +126,11 @@ template <class Operation>
   } else {
     return {};
   }
+}
+
+template <class Operation>
+[[nodiscard]] Error make_error(const Operation& operation, const Outcome& outcome) {
+  return make_error(kVerb<Operation>, path_text(operation), outcome);
 }
 
 }  // namespace latchkey::session

@@ -36,10 +36,11 @@ namespace {
 /// Whether a full machine is waited for or refuses.
 enum class IfFull { kWait, kFail };
 
-Error overloaded() {
+template <class Operation>
+Error error_of(const Operation& operation, Code code) {
   Outcome outcome;
-  outcome.code = Code::kOverloaded;
-  return make_error("request", {}, outcome);
+  outcome.code = code;
+  return make_error(operation, outcome);
 }
 
 }  // namespace
@@ -60,7 +61,9 @@ Session::~Session() = default;
 template <class Operation>
 Result<typename Operation::Value> Session::call(Operation operation, Deadline deadline) {
   using Value = typename Operation::Value;
-  if (auto allowed = session::check_blocking(*host_, "call"); !allowed) return allowed.error();
+  if (auto allowed = session::check_blocking(*host_, session::kVerb<Operation>); !allowed) {
+    return session::error_of(operation, allowed.error().code());
+  }
   while (true) {
     base::Slot<Result<Value>> slot;
     base::Slot<session::Outcome> room;
@@ -78,7 +81,7 @@ Result<typename Operation::Value> Session::call(Operation operation, Deadline de
     });
     if (submitted) return session::wait_for(*host_, slot, deadline);
     const session::Outcome outcome = session::wait_for(*host_, room, deadline);
-    if (!outcome.ok) return session::make_error("request", {}, outcome);
+    if (!outcome.ok) return session::make_error(operation, outcome);
   }
 }
 
@@ -86,13 +89,13 @@ template <class Operation>
 void Session::async(Operation operation, Deadline deadline,
                     Handler<typename Operation::Value> handler) {
   using Value = typename Operation::Value;
-  if (host_->is_forked()) return handler(session::check_blocking(*host_, "call").error());
+  if (host_->is_forked()) return handler(session::error_of(operation, Code::kForked));
   host_->enter([&](Machine& machine, Instant now) {
     auto sink = [host = host_.get(), handler = std::move(handler)](Result<Value> result) {
       host->post_in_order(
           [handler, result = std::move(result)]() mutable { handler(std::move(result)); });
     };
-    if (!machine.has_room()) return sink(session::overloaded());
+    if (!machine.has_room()) return sink(session::error_of(operation, Code::kOverloaded));
     session::submit<Operation>(*host_, machine, std::move(operation), deadline, now,
                                std::move(sink));
   });

@@ -94,6 +94,7 @@ TEST(SessionCalls, ABlockedOneGivesUpWaitingForRoomAtItsDeadline) {
 
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code(), Code::kTimedOut);
+  EXPECT_THAT(late.error().message(), testing::StartsWith("get /b: "));
 }
 
 TEST(SessionCalls, WhatCannotBeSentIsRefusedAtOnceHoweverFullItIs) {
@@ -111,14 +112,16 @@ TEST(SessionCalls, AnAsynchronousOneFailsIfThereIsNoRoom) {
   Pair pair({.max_requests = 1});
   pair.host->answers = false;
   pair.session.async(Get{"/a"}, deadline_in(hours(1)), [](const Result<Node>&) {});
-  Code code = Code::kBusy;
+  std::optional<Error> error;
 
   pair.session.async(Get{"/b"}, deadline_in(hours(1)),
-                     [&](const Result<Node>& node) { code = node.error().code(); });
-  EXPECT_EQ(code, Code::kBusy) << "not before the executor runs it";
+                     [&](const Result<Node>& node) { error = node.error(); });
+  EXPECT_FALSE(error) << "not before the executor runs it";
   pair.host->run_posted();
 
-  EXPECT_EQ(code, Code::kOverloaded);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kOverloaded);
+  EXPECT_THAT(error->message(), testing::StartsWith("get /b: "));
 }
 
 TEST(SessionCalls, H53_AForkedChildIsToldSoByEverything) {
@@ -141,6 +144,20 @@ TEST(SessionCalls, H60_TheThreadThatWouldHaveToAnswerMayNotWait) {
   pair.host->own_thread = true;
 
   EXPECT_EQ(pair.session.get("/a", deadline_in(hours(1))).error().code(), Code::kWouldDeadlock);
+}
+
+TEST(SessionCalls, ARefusalNamesTheOperationAndItsPath) {
+  Pair pair;
+  const auto message = [](const auto& result) { return result.error().message(); };
+
+  pair.host->own_thread = true;
+  EXPECT_THAT(message(pair.session.call(GetAcl{"/a"}, deadline_in(hours(1)))),
+              testing::StartsWith("get ACL /a: a blocking call"));
+  pair.host->forked = true;
+  EXPECT_THAT(message(pair.session.call(Ephemerals{"/a"}, deadline_in(hours(1)))),
+              testing::StartsWith("ephemerals /a: the session belongs"));
+  EXPECT_THAT(message(pair.session.call(WhoAmI{}, deadline_in(hours(1)))),
+              testing::StartsWith("who am I: the session belongs"));
 }
 
 TEST(SessionCalls, WatchersRunOnTheExecutor) {
