@@ -51,7 +51,7 @@ struct AsioWaiting {
 
 /// Sends a request for a lock; any Asio completion token says what to do with the answer:
 ///
-///     async_wait(mutex.lock_async(deadline), [](Result<Lease> lease) { ... });
+///     async_wait(mutex.lock_async(deadline), [](Result<Lease> lease) { use(lease); });
 ///     auto future = async_wait(mutex.lock_async(deadline), asio::use_future);
 ///     Result<Lease> lease = co_await async_wait(mutex.lock_async(deadline), asio::use_awaitable);
 ///

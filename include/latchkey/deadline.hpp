@@ -9,6 +9,10 @@ namespace latchkey::inline v0 {
 /// Time since boot, suspend included (CLOCK_BOOTTIME). It is the only clock Latchkey decides by:
 /// the wall clock jumps, and the ordinary monotonic clock stands still while the machine sleeps,
 /// which would let a lease look alive long after the server has given the lock away.
+///
+///     const Instant start = BootClock::now();
+///     auto lease = mutex.lock(Deadline::never());
+///     const Duration waited = BootClock::now() - start;
 struct LATCHKEY_EXPORT BootClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -25,8 +29,9 @@ using Duration = BootClock::duration;
 /// The one moment by which an operation has to be over. Compute it once, at the edge, and pass it
 /// on: a retry never starts it again.
 ///
-///     session.get("/config", deadline_in(2s));
-///     mutex.lock(Deadline::never());
+///     const Deadline deadline = deadline_in(2s);
+///     auto node = session.get("/config", deadline);
+///     auto lease = mutex.lock(deadline);  // what the first has left of the two seconds
 ///
 /// Thread safety: immutable.
 class Deadline {

@@ -39,6 +39,11 @@ LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, ElectionState state)
 
 /// One step of a candidate's way. Every change is told, in order, and the last one is final. That
 /// it queues to begin with is not told.
+///
+///     const auto log = [](const ElectionNews& news) {
+///       std::clog << name(news.state) << '\n';
+///       if (news.error) std::clog << *news.error << '\n';
+///     };
 struct ElectionNews {
   ElectionState state = ElectionState::kQueued;
   std::optional<Token> token;  ///< With kLeading.
@@ -51,6 +56,12 @@ struct ElectionNews {
   std::optional<Error> error;
 };
 
+/// What a candidate may be told beyond where it runs.
+///
+///     ElectionOptions options;
+///     options.id = "node-7";
+///     options.is_healthy = [] { return database.answers(); };
+///     options.take_over_delay = 5s;
 struct ElectionOptions {
   std::string id = {};  ///< Who we are, for observers: the node's data, as Curator's LeaderLatch.
   std::vector<Acl> acl = open_acl();
@@ -75,7 +86,8 @@ struct ElectionOptions {
   std::chrono::milliseconds max_pause{30'000};
   std::chrono::milliseconds short_term{10'000};
 
-  /// See MutexOptions::lock_delay. Observers see the next leader already while it waits.
+  /// See MutexOptions::lock_delay. While it is waited out nobody leads, for observers as well. An
+  /// observer that is not Latchkey finds a line about the delay behind the id.
   std::chrono::milliseconds take_over_delay{0};
 };
 
@@ -126,6 +138,9 @@ struct Leader {
 
 /// Who leads, no older than the call; nothing if nobody does. Errors: kInvalidPath, kNotAuthorized,
 /// kTimedOut, what ended the session.
+///
+///     Result<std::optional<Leader>> now = leader(session, "/schedulers", deadline_in(2s));
+///     if (now && *now) std::cout << (*now)->id << " leads\n";
 [[nodiscard]] LATCHKEY_EXPORT Result<std::optional<Leader>> leader(Session& session,
                                                                    const Path& directory,
                                                                    Deadline deadline);
@@ -134,11 +149,11 @@ struct Leader {
 /// The tokens of the leaders it shows never go down (H76). It ends with an Error as the last call,
 /// if the session ends or the directory may not be read.
 ///
-///     LeaderWatch watch(session, "/schedulers", [](Result<std::optional<Leader>> leader) { ... });
+///     LeaderWatch watch(session, "/schedulers", [](const auto& leader) { show(leader); });
 ///
-/// It watches one node, the leader's, so candidates that come and go cost nothing. Destroying it
-/// ends the stream and takes its watch along; a call that is under way may still finish. Thread
-/// safety: any thread.
+/// It watches one node, the leader's, so candidates that come and go cost nothing; while somebody
+/// waits out a take-over delay, the directory as well. Destroying it ends the stream and takes its
+/// watches along; a call that is under way may still finish. Thread safety: any thread.
 class LATCHKEY_EXPORT LeaderWatch {
  public:
   using Handler = std::function<void(Result<std::optional<Leader>>)>;

@@ -59,8 +59,8 @@ struct Queue {
 
 /// The queue of a Mutex, RwLock, MultiLock member or Election, as data. A picture of one moment
 /// that may be past by the time it is looked at: nothing may be decided by it. For a semaphore give
-/// its own path: holders are the permits, then come those who wait. Whoever is first in line is
-/// shown as holding also while it waits out a lock delay.
+/// its own path: holders are the permits, then come those who wait. Whoever waits out a lock delay
+/// is shown as waiting, and so are leases of a semaphore that were made and not granted yet.
 ///
 ///     auto queue = inspect(session, "/locks/invoices", deadline_in(5s));
 ///     for (const QueueEntry* holder : queue->holders()) std::cout << holder->host << '\n';
@@ -101,6 +101,8 @@ class LATCHKEY_EXPORT QueueWatch {
 /// Lease::release_requested(). The owner's data in the node is overwritten by it.
 /// Errors: kNoNode (it has let go), kInvalidOption (the node belongs to no session: perhaps the
 /// lock itself was named), and those of Session::set().
+///
+///     auto asked = revoke(session, "/locks/invoices/" + holder->node, deadline_in(2s));
 LATCHKEY_EXPORT Result<void> revoke(Session& session, const Path& node, Deadline deadline);
 
 }  // namespace latchkey::inline v0

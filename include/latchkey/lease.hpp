@@ -20,6 +20,8 @@ class Hold;
 namespace latchkey::inline v0 {
 
 /// What the local clock says about a hold.
+///
+///     if (lease->state() != LeaseState::kHeld) std::clog << name(lease->state()) << '\n';
 enum class LeaseState {
   kHeld,
   kSuspect,  ///< Still ours, but the server has not been heard from for a while.
@@ -31,6 +33,8 @@ enum class LeaseState {
 LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, LeaseState state);
 
 /// What release() could do at once.
+///
+///     if (lease->release() == Released::kAlreadyOver) look_for_damage();
 enum class Released {
   kNow,       ///< The server has been sent the release.
   kDeferred,  ///< No connection: the release goes out with the next one, or with the session's end.

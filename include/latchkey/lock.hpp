@@ -17,6 +17,8 @@ class Recipe;
 namespace latchkey::inline v0 {
 
 /// What a missing lock directory is created as.
+///
+///     Mutex mutex(session, "/shared/with/kazoo", {.parent = Parent::kPersistent});
 enum class Parent {
   kContainer,   ///< The server removes it some time after the last contender has left.
   kPersistent,  ///< For directories shared with kazoo, which cannot cope with the other kind.

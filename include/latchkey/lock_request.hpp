@@ -21,9 +21,9 @@ namespace latchkey::inline v0 {
 /// A wish for a lock that has not been sent yet. It is sent by saying how to wait for the answer,
 /// and each of these ways ends the request:
 ///
-///     Result<Lease> lease = mutex.lock_async(deadline).wait();
+///     Result<Lease> now = mutex.lock_async(deadline).wait();
 ///     std::future<Result<Lease>> later = mutex.lock_async(deadline).future();
-///     mutex.lock_async(deadline, stop).on(pool).then([](Result<Lease> lease) { ... });
+///     mutex.lock_async(deadline, stop).on(executor).then([](Result<Lease> lease) { use(lease); });
 ///     Result<Lease> lease = co_await mutex.lock_async(deadline);
 ///
 /// latchkey/asio.hpp adds Asio's completion tokens. However it is waited for, the answer comes

@@ -11,6 +11,9 @@
 
 namespace latchkey::inline v0 {
 
+/// What a MultiLock may be told beyond its members.
+///
+///     MultiLock books(session, {"/books/2025", "/books/2026"}, {.reason = "closing the year"});
 struct MultiLockOptions {
   std::string reason = {};  ///< See MutexOptions.
   std::vector<Acl> acl = open_acl();
@@ -35,7 +38,8 @@ struct MultiLockOptions {
 /// A missing directory costs one more round trip for its member. All must be on one session, and
 /// their requests have to fit into one frame (SessionOptions::max_request_bytes): that is room for
 /// some thousands. A directory whose sequence counter nears its end is not made anew here, as Mutex
-/// does it: the others would have to be given up meanwhile. lock() fails with kCounterExhausted.
+/// does it: the others would have to be given up meanwhile. lock() fails with kCounterExhausted
+/// until a Mutex has been locked there once.
 ///
 /// Thread safety: any thread.
 class LATCHKEY_EXPORT MultiLock : public Lock {

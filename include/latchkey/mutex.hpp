@@ -14,11 +14,16 @@ namespace latchkey::inline v0 {
 
 /// How a process may pass a lock between its own threads before others get their turn. Whichever
 /// limit is reached first counts.
+///
+///     Mutex mutex(session, "/locks/cache", {.hand_over = {.count = 10, .time = 20ms}});
 struct HandOver {
   int count = 0;  ///< Holds in a row on one queue entry; 0 and 1 mean none is passed on.
   std::chrono::milliseconds time{50};
 };
 
+/// What a Mutex may be told beyond its path.
+///
+///     Mutex mutex(session, "/locks/plotter", {.reason = "the big map", .lock_delay = 5s});
 struct MutexOptions {
   /// Shown to whoever looks at the queue, in the node's data beside host, process and time.
   std::string reason = {};

@@ -11,6 +11,9 @@
 
 namespace latchkey::inline v0 {
 
+/// What a NameLock may be told beyond its node.
+///
+///     NameLock lock(session, "/running/import", {.reason = "prices of May"});
 struct NameLockOptions {
   std::string reason = {};  ///< See MutexOptions.
   /// Of the node. Whoever may not read it has to try again and again instead of being told.

@@ -10,6 +10,9 @@ namespace latchkey::inline v0 {
 
 /// ZooKeeper's record of a node. `czxid` is the transaction that created it: it grows over the
 /// whole service and never repeats, which is what makes it a fencing token.
+///
+///     const Stat& stat = node->stat;
+///     const bool ours = stat.ephemeral_owner == session.id();
 struct Stat {
   std::int64_t czxid = 0;
   std::int64_t mzxid = 0;
@@ -27,6 +30,9 @@ struct Stat {
 };
 
 /// What may be done to a node, as bits of Acl::permissions.
+///
+///     const std::int32_t look = Permission::kRead;
+///     const std::int32_t contend = kRead | kCreate | kDelete;
 enum Permission : std::int32_t {
   kRead = 1,
   kWrite = 2,
@@ -36,7 +42,11 @@ enum Permission : std::int32_t {
   kAllPermissions = 31,
 };
 
-/// One entry of an access control list: `{kAllPermissions, "digest", "user:hash"}`.
+/// One entry of an access control list.
+///
+///     std::vector<Acl> acl = creator_acl();
+///     acl.push_back({kRead | kCreate, "ip", "10.0.0.0/8"});
+///     Mutex mutex(session, "/locks/ledger", {.acl = acl});
 struct Acl {
   std::int32_t permissions = kAllPermissions;
   std::string scheme;
@@ -46,6 +56,8 @@ struct Acl {
 };
 
 /// Everybody may do everything: ZooKeeper's OPEN_ACL_UNSAFE, and the default.
+///
+///     const bool open = node_acl->acl == open_acl();
 [[nodiscard]] LATCHKEY_EXPORT std::vector<Acl> open_acl();
 /// Only whoever is authenticated on this session may do anything: ZooKeeper's CREATOR_ALL_ACL.
 [[nodiscard]] LATCHKEY_EXPORT std::vector<Acl> creator_acl();

@@ -15,8 +15,9 @@
 /// Every request of ZooKeeper 3.8 that a client can make, as a value. Session::call() sends one and
 /// waits, Session::async() sends one and calls back; `Value` is what a success carries.
 ///
-///     session.call(Set{"/config", "v2", 7}, deadline_in(2s));
-///     session.async(Get{"/config"}, deadline_in(2s), [](Result<Node> node) { ... });
+///     Result<Created> made = session.call(Create{"/config", "v1"}, deadline_in(2s));
+///     Result<Stat> changed = session.call(Set{"/config", "v2", 0}, deadline_in(2s));
+///     session.async(Get{"/config"}, deadline_in(2s), [](Result<Node> node) { use(node); });
 ///
 /// A version of -1 means any.
 namespace latchkey::inline v0 {
@@ -34,6 +35,10 @@ enum class Naming {
   kSequential,  ///< The server appends ten digits that grow with every create in that directory.
 };
 
+/// How a node is created.
+///
+///     CreateOptions entry{.lifetime = Lifetime::kEphemeral, .naming = Naming::kSequential};
+///     auto made = session.create("/members/member-", "", entry, deadline);
 struct CreateOptions {
   Lifetime lifetime = Lifetime::kPersistent;
   Naming naming = Naming::kAsGiven;
@@ -55,6 +60,9 @@ struct Create {
   CreateOptions options = {};
 };
 
+/// Deletes a node, unless it has children.
+///
+///     auto gone = session.call(Remove{"/config", 3}, deadline);  // version 3 and no other
 struct Remove {
   using Value = void;
   Path path;
@@ -62,6 +70,8 @@ struct Remove {
 };
 
 /// No stat means: no such node. The watcher fires on creation, deletion or change.
+///
+///     Result<std::optional<Stat>> stat = session.call(Exists{"/config", watcher}, deadline);
 struct Exists {
   using Value = std::optional<Stat>;
   Path path;
@@ -93,6 +103,8 @@ struct ChildList {
 };
 
 /// The watcher fires when a child comes or goes, or when the node itself is deleted.
+///
+///     Result<ChildList> members = session.call(Children{"/members", watcher}, deadline);
 struct Children {
   using Value = ChildList;
   Path path;
@@ -109,6 +121,10 @@ struct GetAcl {
   Path path;
 };
 
+/// Who may do what from now on; the node itself and its children stay as they are.
+///
+///     Result<NodeAcl> old = session.call(GetAcl{"/config"}, deadline);
+///     auto stat = session.call(SetAcl{"/config", creator_acl(), old->stat.aversion}, deadline);
 struct SetAcl {
   using Value = Stat;
   Path path;
@@ -117,6 +133,9 @@ struct SetAcl {
 };
 
 /// Waits until this session's server has caught up with the leader.
+///
+///     auto synced = session.call(Sync{"/config"}, deadline);
+///     auto node = session.get("/config", deadline);  // as new as the sync, or newer
 struct Sync {
   using Value = void;
   Path path;
@@ -137,6 +156,11 @@ using MultiResult = Result<std::variant<std::monostate, Created, Stat>>;
 
 /// All or nothing. The call succeeds if the server carried the Multi out or refused it as a whole;
 /// look at the parts, or at `committed`.
+///
+///     Multi move{{Check{"/state", 4}, Remove{"/todo/a"}, Create{"/done/a", ""}}};
+///     auto outcome = session.call(move, deadline);
+///     if (!outcome || outcome->committed) return;
+///     for (const MultiResult& part : outcome->parts) std::cerr << part.error() << '\n';
 struct Multi {
   struct Outcome {
     bool committed = false;
@@ -151,6 +175,8 @@ struct Multi {
 };
 
 /// Several reads in one round trip, each with its own success or error. Watchers are not allowed.
+///
+///     auto both = session.call(MultiRead{{Get{"/config"}, Children{"/members"}}}, deadline);
 struct MultiRead {
   using Part = std::variant<Get, Children>;
   using Value = std::vector<Result<std::variant<Node, std::vector<std::string>>>>;
@@ -158,12 +184,16 @@ struct MultiRead {
 };
 
 /// This session's ephemeral nodes at or below a path.
+///
+///     Result<std::vector<std::string>> ours = session.call(Ephemerals{"/members"}, deadline);
 struct Ephemerals {
   using Value = std::vector<std::string>;
   Path below = "/";
 };
 
 /// How many nodes are below a path, at any depth.
+///
+///     Result<std::int32_t> count = session.call(ChildrenCount{"/members"}, deadline);
 struct ChildrenCount {
   using Value = std::int32_t;
   Path path;
@@ -175,6 +205,8 @@ struct Identity {
 };
 
 /// Whom the server takes this session for.
+///
+///     Result<std::vector<Identity>> us = session.call(WhoAmI{}, deadline);
 struct WhoAmI {
   using Value = std::vector<Identity>;
 };
@@ -188,6 +220,9 @@ enum class WatchMode {
 ///
 /// On servers before 3.9 a one-shot watch on the same path would turn a persistent one into a
 /// one-shot; this client keeps the two apart, so they may be mixed.
+///
+///     AddWatch all{"/members", WatchMode::kPersistentRecursive, watcher};
+///     auto watching = session.call(all, deadline);
 struct AddWatch {
   using Value = void;
   Path path;
@@ -203,6 +238,8 @@ enum class WatchKind {
 
 /// Removes all of this session's watchers of a path; each is told kWatchRemoved. kNoWatcher if
 /// there were none.
+///
+///     auto removed = session.call(RemoveWatches{"/members", WatchKind::kAny}, deadline);
 struct RemoveWatches {
   using Value = void;
   Path path;
@@ -211,6 +248,8 @@ struct RemoveWatches {
 
 /// Adds an identity to the session, now and after every reconnect: {"digest", "user:password"}.
 /// A refusal ends the session (kAuthFailed).
+///
+///     auto known = session.call(Authenticate{"digest", "ann:secret"}, deadline);
 struct Authenticate {
   using Value = void;
   std::string scheme;

@@ -11,7 +11,8 @@ namespace latchkey::inline v0 {
 /// A node's path, checked when it is made by the same rules the server uses: it begins with `/`,
 /// does not end with it, has no empty, `.` or `..` part and no character ZooKeeper refuses.
 ///
-///     Mutex mutex(session, "/locks/invoices");
+///     const Path path("/customers/" + customer);
+///     if (!path.is_valid()) std::cerr << path.problem() << '\n';
 ///
 /// A Path may be made from any text. Using one that is not valid gives Code::kInvalidPath with the
 /// text and the reason, and sends nothing.

@@ -8,6 +8,12 @@
 
 namespace latchkey::inline v0 {
 
+/// How long to wait for the lock, and what to do when it is lost.
+///
+///     RunOptions options;
+///     options.patience = 1min;
+///     options.after_loss = RunOptions::AfterLoss::kRequeue;
+///     auto done = run_while_held(mutex, [](std::stop_token stop) { serve(stop); }, options);
 struct RunOptions {
   enum class AfterLoss {
     kReturn,   ///< kLost is the answer.

@@ -17,6 +17,9 @@ enum class WatchPolicy {
   kDirectory,  ///< The directory: every change wakes everyone, each of whom lists again.
 };
 
+/// What an RwLock may be told beyond its path.
+///
+///     RwLock table(session, "/locks/table", {.watch = WatchPolicy::kDirectory});
 struct RwLockOptions {
   std::string reason = {};  ///< See MutexOptions.
   std::vector<Acl> acl = open_acl();
@@ -29,7 +32,7 @@ struct RwLockOptions {
 /// up the readers behind it and cannot starve.
 ///
 ///     RwLock table(session, "/locks/table");
-///     { auto reading = table.read().lock(deadline_in(5s)); ... }
+///     if (auto reading = table.read().lock(deadline_in(5s))) show(rows);
 ///     auto writing = table.write().lock(deadline_in(5s));
 ///     auto reading = table.downgrade(std::move(*writing), deadline_in(5s));
 ///

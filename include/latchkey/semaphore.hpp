@@ -12,6 +12,9 @@
 
 namespace latchkey::inline v0 {
 
+/// What a Semaphore may be told beyond its path.
+///
+///     Semaphore gpus(session, "/pools/gpu", {.size = 8, .parent = Parent::kPersistent});
 struct SemaphoreOptions {
   /// How many permits there are. It is stored in the semaphore's node by whoever makes it; later a
   /// caller with another number is refused (kSizeMismatch). Left out: whatever is stored.

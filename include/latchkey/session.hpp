@@ -29,6 +29,8 @@ namespace latchkey::inline v0 {
 ///
 /// Suspended is not lost: the server keeps the session for its time-out, and so the locks. Expired
 /// means that the server has dropped it, or must have: see SessionOptions::give_up_after.
+///
+///     if (session.state() == SessionState::kSuspended) std::clog << "looking for a server\n";
 enum class SessionState { kConnecting, kConnected, kSuspended, kExpired, kAuthFailed, kClosed };
 
 [[nodiscard]] LATCHKEY_EXPORT std::string_view name(SessionState state) noexcept;
@@ -37,6 +39,9 @@ LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, SessionState state);
 /// How long to wait before the next try, and how often to try: base, base*factor, base*factor^2,
 /// ... up to cap, each shortened by a random part of up to a half so that clients do not march in
 /// step.
+///
+///     SessionOptions options;
+///     options.retry = RetryPolicy{.base = 100ms, .cap = 10s, .count = 3};
 struct RetryPolicy {
   std::chrono::milliseconds base{20};
   double factor = 2.0;
@@ -47,6 +52,9 @@ struct RetryPolicy {
 };
 
 /// TLS is used if any of these is set. Without `ca_file` the system's certificate store is trusted.
+///
+///     SessionOptions options;
+///     options.tls = TlsOptions{.ca_file = "ca.pem", .cert_file = "us.pem", .key_file = "us.key"};
 struct TlsOptions {
   enum class Verify { kHostName, kChainOnly };
 
@@ -57,12 +65,21 @@ struct TlsOptions {
   Verify verify = Verify::kHostName;
 };
 
+/// An identity that the session proves to every server it connects to.
+///
+///     SessionOptions options;
+///     options.credentials = {Credential{"digest", "ann:secret"}};
 struct Credential {
   std::string scheme;  ///< "digest"
   std::string secret;  ///< "user:password"
 };
 
 /// One finished operation, for metrics and tracing.
+///
+///     SessionOptions options;
+///     options.on_operation = [](const OperationReport& report) {
+///       metrics.record(report.operation, report.latency, report.ok);
+///     };
 struct OperationReport {
   std::string_view operation;  ///< "create2", "getData", ...
   std::string path;
@@ -77,8 +94,18 @@ struct OperationReport {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 /// Runs a task somewhere else, soon: a thread pool's post function.
+///
+///     const Executor executor = [](std::function<void()> task) { pool->post(std::move(task)); };
 using Executor = std::function<void(std::function<void()>)>;
 
+/// What a session may be told beyond where to connect.
+///
+///     SessionOptions options;
+///     options.timeout = 30s;
+///     options.on_state = [](SessionState state) { std::clog << name(state) << '\n'; };
+///     options.log = [](LogLevel level, std::string_view text) {
+///       if (level >= LogLevel::kWarning) std::clog << text << '\n';
+///     };
 struct SessionOptions {
   /// What to ask the server for; it may grant more or less, see Session::timeout(). A dead holder's
   /// lock passes on after about this time.
@@ -180,8 +207,10 @@ class LATCHKEY_EXPORT Session {
   [[nodiscard]] Result<void> wait_connected(Deadline deadline);
 
   /// Ends the session for every handle, mutex and lease that shares it, and waits for the server's
-  /// word on it until `deadline`. On success its ephemeral nodes are gone; on kTimedOut, which is
-  /// also the answer if the session had ended without the server's word, they go with its time-out.
+  /// word on it until `deadline`. On success its ephemeral nodes are gone. Without that word the
+  /// session is over all the same, and they go with its time-out.
+  /// Errors: kTimedOut; if it had ended without the server's word before, what ended it
+  /// (kSessionLost, kAuthFailed, kClosed); kForked, kWouldDeadlock.
   Result<void> close(Deadline deadline);
 
   [[nodiscard]] SessionState state() const noexcept;

@@ -14,6 +14,10 @@ namespace latchkey::inline v0 {
 /// has seen, in the same transaction as the data, and refuses smaller ones, cannot be written to by
 /// a holder that has been overtaken (H17).
 ///
+///     if (token < largest_seen) return refuse(row);
+///     largest_seen = token;
+///     store.write(token, row);
+///
 /// It is the zxid of the transaction that created the lock's node, and, where a process passes the
 /// lock between its own threads, the number of the hold within it.
 ///
@@ -34,6 +38,8 @@ class Token {
 };
 
 /// "4294967321", or "4294967321.3" for a later hold on the same node.
+///
+///     std::clog << "working under " + to_string(lease->token()) + '\n';
 [[nodiscard]] LATCHKEY_EXPORT std::string to_string(Token token);
 LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, Token token);
 

@@ -27,6 +27,11 @@ struct WatchEvent {
 
 /// Called on the session's callback executor, never on the I/O thread, one at a time per session
 /// and in the order of the changes. It may use the session freely, blocking calls included.
+///
+///     const Watcher watcher = [](const WatchEvent& event) {
+///       if (event.kind == EventKind::kSessionOver) return open_again();
+///       std::clog << name(event.kind) << ' ' << event.path << '\n';
+///     };
 using Watcher = std::function<void(const WatchEvent&)>;
 
 /// "created", "deleted", ...
