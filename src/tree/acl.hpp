@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "wire/messages.hpp"
+
+namespace latchkey::tree {
+
+using AclList = std::vector<wire::WireAcl>;
+/// A list that many nodes share. Immutable.
+using AclRef = std::shared_ptr<const AclList>;
+
+/// Who somebody has shown to be: `{"digest", "user:hash"}`, `{"ip", "127.0.0.1"}`, `{"super", ""}`.
+struct Identity {
+  std::string scheme;
+  std::string id;
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+/// May somebody with these identities do one of `permissions` (bits of Permission) to a node with
+/// this list? The one permission rule of the server: every operation and every part of a multi asks
+/// here (H92).
+///
+///     if (!permits(*node.acl, kWrite, client.identities)) return Err::kNoAuth;
+///
+/// An empty list permits everything, and `super` may do everything, as with Apache.
+[[nodiscard]] bool permits(const AclList& acl, std::int32_t permissions,
+                           std::span<const Identity> identities);
+
+/// The list to store for the one a client asked for: duplicates left out, then `auth` replaced by
+/// the client's own identities of scheme digest, the only ones that it had to prove. Nothing: the
+/// list is empty, or has an unknown scheme, a malformed id, or `auth` although the client has
+/// proven no identity, or would have more than a mebibyte, which many `auth`s and many identities
+/// can make of a small request (H94): InvalidACL. Schemes are world (with the id anyone), auth,
+/// digest and ip; `super` is somebody to be, not something to put into a list, as with Apache.
+[[nodiscard]] std::optional<AclList> settle(const AclList& asked,
+                                            std::span<const Identity> identities);
+
+/// What a list takes up.
+[[nodiscard]] std::size_t size_in_bytes(const AclList& list);
+
+/// What a reader without admin permission gets to see: digests are blotted out ("user:x").
+[[nodiscard]] AclList masked(const AclList& acl);
+
+/// Does the address match "1.2.3.4" or "1.2.3.0/24"? IPv4, as Apache, and IPv6 too:
+/// "2001:db8::/32". An IPv4 address that arrived through an IPv6 socket ("::ffff:1.2.3.4") is an
+/// IPv4 address.
+[[nodiscard]] bool address_matches(std::string_view address, std::string_view pattern);
+
+/// Everybody may do everything.
+[[nodiscard]] const AclRef& open_list();
+/// Everybody may read: /zookeeper/config.
+[[nodiscard]] const AclRef& read_only_list();
+
+/// Makes equal lists share one copy, and forgets lists that no node uses any more (H94), though not
+/// at once: it sweeps when it has grown to twice of what the last sweep left.
+///
+///     node.acl = table.share(*settle(request.acl, client.identities));
+///
+/// Thread safety: one thread at a time.
+class AclTable {
+ public:
+  [[nodiscard]] AclRef share(AclList list);
+  /// Lists in use, and those that were not swept yet.
+  [[nodiscard]] std::size_t size() const { return lists_.size(); }
+  /// Of their encodings.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  /// So few lists are not worth a sweep.
+  static constexpr std::size_t kFewest = 64;
+
+  void sweep();
+
+  std::unordered_map<std::string, std::weak_ptr<const AclList>> lists_;  ///< By encoding.
+  std::size_t bytes_ = 0;
+  std::size_t sweep_at_ = kFewest;
+};
+
+}  // namespace latchkey::tree

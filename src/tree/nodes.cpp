@@ -1,0 +1,268 @@
+#include "tree/nodes.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "tree/quota.hpp"
+
+namespace latchkey::tree {
+namespace {
+
+constexpr std::string_view kRoot = "/";
+
+std::size_t data_size(const wire::Buffer& data) { return data ? data->size() : 0; }
+
+std::int64_t signed_size(const wire::Buffer& data) {
+  return static_cast<std::int64_t>(data_size(data));
+}
+
+}  // namespace
+
+std::string_view parent_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? kRoot : path.substr(0, slash);
+}
+
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+wire::WireStat Node::stat() const {
+  const auto alive = static_cast<std::int32_t>(children.size());
+  wire::WireStat stat;
+  stat.czxid = czxid;
+  stat.mzxid = mzxid;
+  stat.ctime_ms = ctime_ms;
+  stat.mtime_ms = mtime_ms;
+  stat.version = version;
+  // In 32 bits, wrapping, as Apache computes it.
+  stat.cversion = static_cast<std::int32_t>(static_cast<std::uint32_t>(creates) * 2U -
+                                            static_cast<std::uint32_t>(alive));
+  stat.aversion = aversion;
+  stat.ephemeral_owner = Owner::is_session(owner) ? owner : 0;
+  stat.data_length = static_cast<std::int32_t>(data_size(data));
+  stat.num_children = alive;
+  stat.pzxid = pzxid;
+  return stat;
+}
+
+Nodes::Nodes() {
+  Node root;
+  root.data.emplace();
+  root.acl = open_list();
+  bytes_ = kRoot.size();
+  nodes_.emplace(kRoot, std::move(root));
+  for (const char* path : {"/zookeeper", "/zookeeper/quota", "/zookeeper/config"}) {
+    Node node;
+    node.data.emplace();
+    node.acl = open_list();
+    insert(path, std::move(node));
+  }
+  Node* config = edit("/zookeeper/config");
+  config->acl = read_only_list();
+  config->aversion = -1;
+}
+
+const Node* Nodes::find(std::string_view path) const {
+  const auto it = nodes_.find(path.empty() ? kRoot : path);
+  return it == nodes_.end() ? nullptr : &it->second;
+}
+
+Node* Nodes::edit(std::string_view path) { return const_cast<Node*>(find(path)); }
+
+Node& Nodes::insert(std::string path, Node node) {
+  Node* parent = edit(parent_of(path));
+  LATCHKEY_ASSERT(parent != nullptr);
+  const auto [it, fresh] = nodes_.emplace(std::move(path), std::move(node));
+  LATCHKEY_ASSERT(fresh);
+  const std::string_view key = it->first;
+  parent->children.insert(last_part(key));
+  bytes_ += key.size() + data_size(it->second.data);
+  if (Paths* index = index_of(it->second.owner)) {
+    index->insert(key);
+    if (Owner::is_session(it->second.owner)) ++ephemeral_count_;
+  }
+  if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
+    limited_.emplace(parent_of(key).substr(kQuotaRoot.size()));
+  }
+  return it->second;
+}
+
+Nodes::Paths* Nodes::index_of(std::int64_t owner) {
+  if (owner == 0) return nullptr;
+  if (Owner::is_container(owner)) return &containers_;
+  if (Owner::is_ttl(owner)) return &ttls_;
+  return &ephemerals_[owner];
+}
+
+const Node& Nodes::create(const Change& change, std::int64_t zxid, std::int64_t time_ms) {
+  Node node;
+  node.data = change.data;
+  node.acl = acls_.share(change.acl);
+  node.czxid = node.mzxid = node.pzxid = zxid;
+  node.ctime_ms = node.mtime_ms = time_ms;
+  node.owner = change.owner;
+  Node& made = insert(change.path, std::move(node));
+
+  Node* parent = edit(parent_of(change.path));
+  parent->creates = std::max(parent->creates, change.version);
+  parent->pzxid = zxid;
+  if (parent_of(change.path).starts_with(kQuotaRoot) && last_part(change.path) == kQuotaStats) {
+    measure(parent_of(change.path).substr(kQuotaRoot.size()));
+  }
+  use(change.path, signed_size(change.data), 1);
+  return made;
+}
+
+void Nodes::remove(std::string_view path, std::int64_t zxid) {
+  const auto it = nodes_.find(path);
+  LATCHKEY_ASSERT(it != nodes_.end());
+  LATCHKEY_ASSERT(it->second.children.empty());
+  const std::string_view key = it->first;
+  const Node& node = it->second;
+  const std::int64_t size = signed_size(node.data);
+
+  Node* parent = edit(parent_of(key));
+  parent->children.erase(last_part(key));
+  parent->pzxid = zxid;
+  if (Paths* index = index_of(node.owner)) {
+    index->erase(key);
+    if (Owner::is_session(node.owner)) {
+      --ephemeral_count_;
+      if (index->empty()) ephemerals_.erase(node.owner);
+    }
+  }
+  if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
+    limited_.erase(std::string(parent_of(key).substr(kQuotaRoot.size())));
+  }
+  bytes_ -= key.size() + data_size(node.data);
+  const std::string gone(key);
+  nodes_.erase(it);
+  use(gone, -size, -1);
+}
+
+const Node& Nodes::set_data(const Change& change, std::int64_t zxid, std::int64_t time_ms) {
+  Node* node = edit(change.path);
+  LATCHKEY_ASSERT(node != nullptr);
+  const std::int64_t grown = signed_size(change.data) - signed_size(node->data);
+  bytes_ += static_cast<std::size_t>(grown);
+  node->data = change.data;
+  node->mtime_ms = time_ms;
+  node->mzxid = zxid;
+  node->version = change.version;
+  use(change.path, grown, 0);
+  return *node;
+}
+
+const Node& Nodes::set_acl(const Change& change) {
+  Node* node = edit(change.path);
+  LATCHKEY_ASSERT(node != nullptr);
+  node->acl = acls_.share(change.acl);
+  node->aversion = change.version;
+  return *node;
+}
+
+const Nodes::Paths& Nodes::ephemerals(SessionId session) const {
+  static const Paths kNone;
+  const auto it = ephemerals_.find(session);
+  return it == ephemerals_.end() ? kNone : it->second;
+}
+
+std::size_t Nodes::count_below(std::string_view path) const {
+  const Node* node = find(path);
+  if (node == nullptr) return 0;
+  // Apache takes the empty path for something above the root, here only.
+  if (path.empty()) return nodes_.size();
+  if (path == kRoot) return nodes_.size() - 1;
+  std::size_t count = 0;
+  std::vector<std::string> open{std::string(path)};
+  while (!open.empty()) {
+    const std::string current = std::move(open.back());
+    open.pop_back();
+    const Node* parent = find(current);
+    count += parent->children.size();
+    for (const std::string_view name : parent->children) {
+      std::string child = current + '/';
+      child += name;
+      if (!find(child)->children.empty()) open.push_back(std::move(child));
+    }
+  }
+  return count;
+}
+
+void Nodes::use(std::string_view path, std::int64_t bytes, std::int64_t nodes) {
+  if (limited_.empty()) return;
+  for (std::string_view above = path; above != kRoot; above = parent_of(above)) {
+    if (!limited_.contains(above)) continue;
+    std::string stats(kQuotaRoot);
+    stats.append(above).append("/").append(kQuotaStats);
+    Node* node = edit(stats);
+    if (node == nullptr) return;
+    auto usage = QuotaText::parse(node->data ? *node->data : std::string_view());
+    if (!usage) return;
+    usage->set("count", usage->get("count") + nodes);
+    usage->set("bytes", usage->get("bytes") + bytes);
+    bytes_ -= data_size(node->data);
+    node->data = usage->text();
+    bytes_ += data_size(node->data);
+    return;
+  }
+}
+
+void Nodes::measure(std::string_view path) {
+  std::string stats(kQuotaRoot);
+  stats.append(path).append("/").append(kQuotaStats);
+  Node* node = edit(stats);
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+  std::vector<std::string> open{std::string(path)};
+  while (!open.empty()) {
+    const std::string current = std::move(open.back());
+    open.pop_back();
+    const Node* counted = find(current);
+    if (counted == nullptr) continue;
+    ++count;
+    bytes += signed_size(counted->data);
+    for (const std::string_view name : counted->children) {
+      open.push_back(current + '/');
+      open.back() += name;
+    }
+  }
+  QuotaText usage;
+  usage.set("count", count);
+  usage.set("bytes", bytes);
+  bytes_ -= data_size(node->data);
+  node->data = usage.text();
+  bytes_ += data_size(node->data);
+}
+
+void Nodes::visit(base::FunctionRef<void(std::string_view, const Node&)> visitor) const {
+  std::vector<std::string> open{std::string(kRoot)};
+  while (!open.empty()) {
+    const std::string path = std::move(open.back());
+    open.pop_back();
+    const Node* node = find(path);
+    visitor(path, *node);
+    std::vector<std::string_view> names(node->children.begin(), node->children.end());
+    std::sort(names.begin(), names.end(), std::greater<>());
+    for (const std::string_view name : names) {
+      open.push_back(path == kRoot ? path : path + '/');
+      open.back() += name;
+    }
+  }
+}
+
+void Nodes::restore(std::string path, Node node) {
+  node.acl = acls_.share(*node.acl);
+  // The system nodes are there from the start; what is stored takes their place.
+  if (Node* present = edit(path)) {
+    bytes_ -= data_size(present->data);
+    bytes_ += data_size(node.data);
+    node.children = std::move(present->children);
+    *present = std::move(node);
+    return;
+  }
+  insert(std::move(path), std::move(node));
+}
+
+}  // namespace latchkey::tree

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/function_ref.hpp"
+#include "tree/acl.hpp"
+#include "tree/record.hpp"
+#include "wire/messages.hpp"
+
+namespace latchkey::tree {
+
+/// A path is hashed where it stands, without a copy.
+struct PathHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view path) const {
+    return std::hash<std::string_view>()(path);
+  }
+};
+template <class Value>
+using PathMap = std::unordered_map<std::string, Value, PathHash, std::equal_to<>>;
+
+/// "/a" for "/a/b", "/" for "/a" and for "/".
+[[nodiscard]] std::string_view parent_of(std::string_view path);
+/// "b" for "/a/b".
+[[nodiscard]] std::string_view last_part(std::string_view path);
+
+struct Node {
+  wire::Buffer data;
+  AclRef acl;
+  std::int64_t czxid = 0;
+  std::int64_t mzxid = 0;
+  std::int64_t pzxid = 0;
+  std::int64_t ctime_ms = 0;
+  std::int64_t mtime_ms = 0;
+  std::int64_t owner = 0;
+  std::int32_t version = 0;
+  std::int32_t creates = 0;  ///< Children ever created: the sequence counter. See stat().
+  std::int32_t aversion = 0;
+  std::unordered_set<std::string_view> children;  ///< Last parts, inside the keys of the children.
+
+  /// As a client sees it. Its cversion counts creates and deletes, ours only creates: each child
+  /// that is gone was deleted once.
+  [[nodiscard]] wire::WireStat stat() const;
+};
+
+/// The nodes of the durable state, with what has to be found quickly: the children of a node, the
+/// nodes of a session, containers and TTL nodes, the directories under a quota. It does what it is
+/// told; whether it may be done was decided before.
+/// Thread safety: one thread at a time.
+class Nodes {
+ public:
+  /// With the system nodes: /, /zookeeper, /zookeeper/quota, /zookeeper/config.
+  Nodes();
+  Nodes(const Nodes&) = delete;
+  Nodes& operator=(const Nodes&) = delete;
+
+  /// The empty path is the root, as with Apache.
+  [[nodiscard]] const Node* find(std::string_view path) const;
+
+  const Node& create(const Change& change, std::int64_t zxid, std::int64_t time_ms);
+  void remove(std::string_view path, std::int64_t zxid);
+  const Node& set_data(const Change& change, std::int64_t zxid, std::int64_t time_ms);
+  const Node& set_acl(const Change& change);
+
+  using Paths = std::set<std::string_view>;
+  /// The nodes of a session, in order.
+  [[nodiscard]] const Paths& ephemerals(SessionId session) const;
+  [[nodiscard]] const Paths& containers() const { return containers_; }
+  [[nodiscard]] const Paths& ttls() const { return ttls_; }
+
+  [[nodiscard]] std::size_t count() const { return nodes_.size(); }
+  /// Nodes below a path, the system nodes included.
+  [[nodiscard]] std::size_t count_below(std::string_view path) const;
+  [[nodiscard]] std::size_t ephemeral_count() const { return ephemeral_count_; }
+  /// Of paths and data.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  /// And of permission lists, each counted once.
+  [[nodiscard]] std::size_t bytes_in_all() const { return bytes_ + acls_.bytes(); }
+
+  /// Every node, a parent before its children, siblings in order of their names: equal trees are
+  /// visited alike.
+  void visit(base::FunctionRef<void(std::string_view path, const Node& node)> visitor) const;
+  /// Puts back a visited node; its parent is there.
+  void restore(std::string path, Node node);
+
+ private:
+  Node* edit(std::string_view path);
+  Node& insert(std::string path, Node node);
+  Paths* index_of(std::int64_t owner);
+  /// Adds to the usage of the nearest quota above `path`, if there is one.
+  void use(std::string_view path, std::int64_t bytes, std::int64_t nodes);
+  void measure(std::string_view path);
+
+  PathMap<Node> nodes_;
+  AclTable acls_;
+  std::unordered_map<SessionId, Paths> ephemerals_;
+  Paths containers_;
+  Paths ttls_;
+  std::set<std::string, std::less<>> limited_;  ///< Paths with a quota.
+  std::size_t ephemeral_count_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace latchkey::tree

@@ -1,0 +1,53 @@
+#include "tree/pending.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace latchkey::tree {
+
+const Shadow* Pending::find(std::string_view path) const {
+  const auto it = shadows_.find(path.empty() ? std::string_view("/") : path);
+  return it == shadows_.end() ? nullptr : &it->second;
+}
+
+void Pending::add(std::int64_t zxid, Draft draft) {
+  Decision decision{zxid, {}, {}};
+  while (!draft.empty()) {
+    auto entry = draft.extract(draft.begin());
+    Shadow& shadow = entry.mapped();
+    shadow.zxid = zxid;
+    if (shadow.exists && Owner::is_session(shadow.owner)) {
+      decision.owned.emplace_back(shadow.owner, entry.key());
+      owned_[shadow.owner].insert_or_assign(entry.key(), zxid);
+    }
+    decision.paths.push_back(entry.key());
+    shadows_.insert_or_assign(entry.key(), std::move(shadow));
+  }
+  decisions_.push_back(std::move(decision));
+}
+
+void Pending::settle(std::int64_t zxid) {
+  if (decisions_.empty() || decisions_.front().zxid != zxid) return;
+  Decision decision = std::move(decisions_.front());
+  decisions_.pop_front();
+  for (const std::string& path : decision.paths) {
+    const auto it = shadows_.find(path);
+    if (it != shadows_.end() && it->second.zxid == zxid) shadows_.erase(it);
+  }
+  for (const auto& [session, path] : decision.owned) {
+    const auto it = owned_.find(session);
+    if (it == owned_.end()) continue;
+    const auto owned = it->second.find(path);
+    if (owned != it->second.end() && owned->second == zxid) it->second.erase(owned);
+    if (it->second.empty()) owned_.erase(it);
+  }
+}
+
+const Pending::Owned& Pending::owned(SessionId session) const {
+  static const Owned kNone;
+  const auto it = owned_.find(session);
+  return it == owned_.end() ? kNone : it->second;
+}
+
+}  // namespace latchkey::tree

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tree/nodes.hpp"
+
+namespace latchkey::tree {
+
+/// What a decision has to know of a node: its durable state with everything decided since.
+struct Shadow {
+  bool exists = true;
+  std::int32_t version = 0;
+  std::int32_t creates = 0;
+  std::int32_t aversion = 0;
+  std::size_t children = 0;
+  std::int64_t owner = 0;
+  AclRef acl;
+  std::int64_t zxid = 0;  ///< Of the decision that changed it last.
+};
+
+/// The changes of one decision while it is being made; dropped if a part of it fails.
+using Draft = PathMap<Shadow>;
+
+/// Decisions on their way to the disk: they bind the next decision, but nobody may see them yet.
+/// Thread safety: one thread at a time.
+class Pending {
+ public:
+  [[nodiscard]] const Shadow* find(std::string_view path) const;
+  void add(std::int64_t zxid, Draft draft);
+  /// The decision has been applied.
+  void settle(std::int64_t zxid);
+
+  /// Nodes that pending decisions give to a session, with the newest such decision. A later one may
+  /// have taken them away again: ask find().
+  using Owned = std::map<std::string, std::int64_t, std::less<>>;
+  [[nodiscard]] const Owned& owned(SessionId session) const;
+  [[nodiscard]] bool empty() const { return decisions_.empty(); }
+
+ private:
+  struct Decision {
+    std::int64_t zxid = 0;
+    std::vector<std::string> paths;
+    std::vector<std::pair<SessionId, std::string>> owned;
+  };
+
+  PathMap<Shadow> shadows_;
+  std::deque<Decision> decisions_;
+  std::unordered_map<SessionId, Owned> owned_;
+};
+
+}  // namespace latchkey::tree

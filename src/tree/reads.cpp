@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <utility>
+
+#include "tree/tree.hpp"
+
+namespace latchkey::tree {
+
+namespace {
+
+bool is_type(wire::WatcherType type) {
+  return type >= wire::WatcherType::kChildren && type <= wire::WatcherType::kAny;
+}
+
+}  // namespace
+
+using wire::Err;
+
+Answer<wire::WireStat> Tree::exists(PeerId peer, const wire::PathWatch& request) {
+  if (request.path.find('\0') != std::string::npos) return {Err::kBadArguments};
+  if (request.watch) {
+    if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
+    watches_.add(Watches::Kind::kData, peer, request.path);
+  }
+  const Node* node = nodes_.find(request.path);
+  if (node == nullptr) return {Err::kNoNode};
+  return {Err::kOk, node->stat()};
+}
+
+Answer<wire::GetDataReply> Tree::get_data(const Caller& caller, PeerId peer,
+                                          const wire::PathWatch& request) {
+  const Node* node = nodes_.find(request.path);
+  if (node == nullptr) return {Err::kNoNode};
+  if (!permits(*node->acl, kRead, caller.identities)) return {Err::kNoAuth};
+  if (request.watch) {
+    if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
+    watches_.add(Watches::Kind::kData, peer, request.path);
+  }
+  return {Err::kOk, {node->data, node->stat()}};
+}
+
+Answer<wire::Children2Reply> Tree::get_children(const Caller& caller, PeerId peer,
+                                                const wire::PathWatch& request) {
+  const Node* node = nodes_.find(request.path);
+  if (node == nullptr) return {Err::kNoNode};
+  if (!permits(*node->acl, kRead, caller.identities)) return {Err::kNoAuth};
+  if (request.watch) {
+    if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
+    watches_.add(Watches::Kind::kChildren, peer, request.path);
+  }
+  Answer<wire::Children2Reply> answer;
+  answer.value.children.assign(node->children.begin(), node->children.end());
+  answer.value.stat = node->stat();
+  return answer;
+}
+
+Answer<wire::GetAclReply> Tree::get_acl(const Caller& caller, const std::string& path) {
+  const Node* node = nodes_.find(path);
+  if (node == nullptr) return {Err::kNoNode};
+  if (!permits(*node->acl, kRead | kAdmin, caller.identities)) return {Err::kNoAuth};
+  const bool all = permits(*node->acl, kAdmin, caller.identities);
+  return {Err::kOk, {all ? *node->acl : masked(*node->acl), node->stat()}};
+}
+
+Answer<wire::ChildrenNumberReply> Tree::count_below(const Caller& caller, const std::string& path) {
+  const Node* node = nodes_.find(path);
+  if (node == nullptr) return {Err::kNoNode};
+  if (!permits(*node->acl, kRead, caller.identities)) return {Err::kNoAuth};
+  return {Err::kOk, {static_cast<std::int32_t>(nodes_.count_below(path))}};
+}
+
+wire::EphemeralsReply Tree::ephemerals(SessionId session, std::string_view prefix) const {
+  const bool all = prefix.find_first_not_of(' ') == std::string_view::npos || prefix == "/";
+  wire::EphemeralsReply reply;
+  for (const std::string_view path : nodes_.ephemerals(session)) {
+    if (all || path.starts_with(prefix)) reply.paths.emplace_back(path);
+  }
+  return reply;
+}
+
+std::vector<std::string> Tree::reapable(std::int64_t time_ms, std::size_t limit) const {
+  std::vector<std::string> paths;
+  for (const std::string_view path : nodes_.containers()) {
+    if (paths.size() == limit) return paths;
+    const Node* node = nodes_.find(path);
+    // One that never had a child is still waiting for its first.
+    if (node->children.empty() && node->creates > 0) paths.emplace_back(path);
+  }
+  for (const std::string_view path : nodes_.ttls()) {
+    if (paths.size() == limit) return paths;
+    const Node* node = nodes_.find(path);
+    const bool old = time_ms - node->mtime_ms > Owner::ttl_ms(node->owner);
+    if (node->children.empty() && old) paths.emplace_back(path);
+  }
+  return paths;
+}
+
+bool Tree::has_room(PeerId peer, std::size_t watches, std::size_t bytes) const {
+  return watches_.size() + watches <= limits_.watches &&
+         watches_.count(peer) + watches <= limits_.watches_per_peer &&
+         watches_.bytes(peer) + bytes <= limits_.watch_bytes_per_peer;
+}
+
+Err Tree::add_watch(PeerId peer, const wire::AddWatch& request) {
+  if (!has_room(peer, 1, request.path.size())) return Err::kQuotaExceeded;
+  switch (request.mode) {
+    case wire::AddWatchMode::kPersistent:
+      watches_.add(Watches::Kind::kPersistent, peer, request.path);
+      return Err::kOk;
+    case wire::AddWatchMode::kPersistentRecursive:
+      watches_.add(Watches::Kind::kRecursive, peer, request.path);
+      return Err::kOk;
+  }
+  return Err::kMarshallingError;
+}
+
+Err Tree::set_watches(PeerId peer, const wire::SetWatches2& request, std::vector<Notice>& notices) {
+  std::size_t asked = 0;
+  std::size_t bytes = 0;
+  for (const auto* paths : {&request.data, &request.exists, &request.children, &request.persistent,
+                            &request.persistent_recursive}) {
+    asked += paths->size();
+    for (const std::string& path : *paths) bytes += path.size();
+  }
+  if (!has_room(peer, asked, bytes)) return Err::kQuotaExceeded;
+  const auto tell = [&](wire::EventType type, const std::string& path) {
+    notices.push_back({peer, type, path});
+  };
+  for (const std::string& path : request.data) {
+    const Node* node = nodes_.find(path);
+    if (node == nullptr) {
+      tell(wire::EventType::kDeleted, path);
+    } else if (node->mzxid > request.relative_zxid) {
+      tell(wire::EventType::kDataChanged, path);
+    } else {
+      watches_.add(Watches::Kind::kData, peer, path);
+    }
+  }
+  for (const std::string& path : request.exists) {
+    if (nodes_.find(path) != nullptr) {
+      tell(wire::EventType::kCreated, path);
+    } else {
+      watches_.add(Watches::Kind::kData, peer, path);
+    }
+  }
+  for (const std::string& path : request.children) {
+    const Node* node = nodes_.find(path);
+    if (node == nullptr) {
+      tell(wire::EventType::kDeleted, path);
+    } else if (node->pzxid > request.relative_zxid) {
+      tell(wire::EventType::kChildrenChanged, path);
+    } else {
+      watches_.add(Watches::Kind::kChildren, peer, path);
+    }
+  }
+  for (const std::string& path : request.persistent) {
+    watches_.add(Watches::Kind::kPersistent, peer, path);
+  }
+  for (const std::string& path : request.persistent_recursive) {
+    watches_.add(Watches::Kind::kRecursive, peer, path);
+  }
+  return Err::kOk;
+}
+
+Err Tree::check_watches(PeerId peer, const wire::PathWatcherType& request) const {
+  if (!is_type(request.type)) return Err::kMarshallingError;
+  return watches_.has(request.type, peer, request.path) ? Err::kOk : Err::kNoWatcher;
+}
+
+Err Tree::remove_watches(PeerId peer, const wire::PathWatcherType& request) {
+  if (!is_type(request.type)) return Err::kMarshallingError;
+  return watches_.remove(request.type, peer, request.path) ? Err::kOk : Err::kNoWatcher;
+}
+
+}  // namespace latchkey::tree

@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tree/service.hpp"
+#include "tree/service_rig.hpp"
+
+// What one client can make the server hold.
+namespace latchkey::tree {
+namespace {
+
+using wire::Err;
+using wire::Op;
+using Client = test::ServiceRig::Client;
+
+wire::Create node(std::string path, std::string data = "x") {
+  return {std::move(path), std::move(data), *open_list(), wire::CreateMode::kPersistent};
+}
+
+ServiceOptions limited() {
+  ServiceOptions options;
+  options.max_request_bytes_per_peer = 10'000;
+  options.max_output_per_peer = 100'000;
+  options.limits.watch_bytes_per_peer = 10'000;
+  options.limits.watches = 50;
+  options.limits.bytes = 100'000;
+  options.authenticate = [](std::string_view scheme, std::string_view credentials) {
+    return std::vector<Identity>{{std::string(scheme), std::string(credentials)}};
+  };
+  return options;
+}
+
+class ServiceLimitsTest : public testing::Test, public test::ServiceRig {
+ protected:
+  ServiceLimitsTest() : ServiceRig(limited()) {}
+
+  Err prove(Client& client, const std::string& credentials) {
+    return call(client, Op::kAuth, wire::AuthPacket{0, "digest", credentials}).header.err;
+  }
+};
+
+TEST_F(ServiceLimitsTest, H94_AConnectionHasSoManyIdentitiesAndNoMore) {
+  Client& client = open();
+  for (int i = 0; i < 99; ++i) ASSERT_EQ(prove(client, std::to_string(i)), Err::kOk) << i;
+  EXPECT_EQ(prove(client, "0"), Err::kOk);  // Known, so it adds nothing.
+
+  EXPECT_EQ(prove(client, "99"), Err::kAuthFailed);
+
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(ServiceLimitsTest, H94_AConnectionHasNoEndlessIdentity) {
+  Client& client = open();
+
+  EXPECT_EQ(prove(client, std::string(20'000, 'a')), Err::kAuthFailed);
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(ServiceLimitsTest, H89_WhoSendsTooManyBytesAtOnceIsReadFromLater) {
+  Client& client = open();
+  std::string bytes;
+  for (int i = 0; i < 20; ++i) {
+    wire::append_frame(bytes, wire::RequestHeader{i, Op::kCreate},
+                       node("/" + std::to_string(i), std::string(3'000, 'x')));
+  }
+  feed(client, bytes);
+
+  EXPECT_FALSE(service->wants_input(client.peer));
+  EXPECT_EQ(service->in_flight(), 4U);
+  sync();
+  EXPECT_THAT(client.inbox, testing::SizeIs(20));
+  EXPECT_TRUE(service->wants_input(client.peer));
+}
+
+TEST_F(ServiceLimitsTest, H89_ReadsThatWaitForAWriteCountToo) {
+  Client& client = open();
+  std::string bytes;
+  wire::append_frame(bytes, wire::RequestHeader{1, Op::kCreate}, node("/a"));
+  for (int i = 0; i < 20; ++i) {
+    wire::append_frame(bytes, wire::RequestHeader{2 + i, Op::kExists},
+                       wire::PathWatch{"/" + std::string(3'000, 'x'), false});
+  }
+  feed(client, bytes);
+
+  EXPECT_FALSE(service->wants_input(client.peer));
+  sync();
+  EXPECT_THAT(client.inbox, testing::SizeIs(21));
+  EXPECT_TRUE(service->wants_input(client.peer));
+}
+
+TEST_F(ServiceLimitsTest, H89_AMultiReadCannotMultiplyALargeNode) {
+  Client& client = open();
+  call(client, Op::kCreate, node("/large", std::string(9'000, 'x')));
+  wire::Multi multi;
+  multi.ops.assign(10, {Op::kGetData, wire::PathWatch{"/large", false}});
+  EXPECT_EQ(call(client, Op::kMultiRead, multi).header.err, Err::kOk);
+
+  multi.ops.resize(1'000, multi.ops.front());
+
+  EXPECT_EQ(call(client, Op::kMultiRead, multi).header.err, Err::kQuotaExceeded);
+  EXPECT_FALSE(client.closed);
+}
+
+TEST_F(ServiceLimitsTest, H94_WatchesOnLongPathsAreBounded) {
+  Client& client = open();
+  const auto watch = [&](char letter, std::size_t size) {
+    const wire::PathWatch request{"/" + std::string(size, letter), true};
+    return call(client, Op::kExists, request).header.err;
+  };
+  EXPECT_EQ(watch('a', 6'000), Err::kNoNode);
+
+  EXPECT_EQ(watch('b', 6'000), Err::kQuotaExceeded);
+
+  EXPECT_EQ(watch('c', 10), Err::kNoNode);
+  EXPECT_EQ(call(client, Op::kRemoveWatches,
+                 wire::PathWatcherType{"/" + std::string(6'000, 'a'), wire::WatcherType::kAny})
+                .header.err,
+            Err::kOk);
+  EXPECT_EQ(watch('b', 6'000), Err::kNoNode);
+  EXPECT_EQ(service->tree().watches().bytes(client.peer), 6'001U + 11U);
+}
+
+TEST_F(ServiceLimitsTest, H94_WatchesInAllAreBounded) {
+  Client& first = open();
+  Client& second = open();
+  for (int i = 0; i < 50; ++i) {
+    call(first, Op::kExists, wire::PathWatch{"/" + std::to_string(i), true});
+  }
+
+  EXPECT_EQ(call(second, Op::kExists, wire::PathWatch{"/a", true}).header.err, Err::kQuotaExceeded);
+  hang_up(first);
+  EXPECT_EQ(call(second, Op::kExists, wire::PathWatch{"/a", true}).header.err, Err::kNoNode);
+}
+
+TEST_F(ServiceLimitsTest, H94_AMultiCannotMultiplyIdentities) {
+  Client& client = open();
+  ASSERT_EQ(prove(client, "ann:" + std::string(10'000, 'h')), Err::kOk);
+  wire::Create request = node("/");
+  request.acl.front().scheme = "auth";
+  request.acl.front().id = "";
+  wire::Multi multi;
+  for (int i = 0; i < 1'000; ++i) {
+    request.path = "/" + std::to_string(i);
+    multi.ops.push_back({Op::kCreate, request});
+  }
+
+  const auto reply = call(client, Op::kMulti, multi).as<wire::MultiReply>();
+
+  ASSERT_EQ(reply.results.size(), 1'000U);
+  const auto culprit = std::ranges::find_if(reply.results, [](const wire::MultiResult& part) {
+    return std::get<wire::ErrorReply>(part.body).err != Err::kOk;
+  });
+  ASSERT_NE(culprit, reply.results.end());
+  EXPECT_EQ(std::get<wire::ErrorReply>(culprit->body).err, Err::kInvalidAcl);
+}
+
+TEST_F(ServiceLimitsTest, H94_PermissionListsCountAsBytes) {
+  Client& client = open();
+  Err last = Err::kOk;
+  int made = 0;
+  for (; made < 100 && last == Err::kOk; ++made) {
+    wire::Create request = node("/" + std::to_string(made));
+    request.acl.clear();
+    for (int i = 0; i < 100; ++i) {
+      wire::WireAcl entry;
+      entry.permissions = 31;
+      entry.scheme = "digest";
+      entry.id = std::to_string(made) + "-" + std::to_string(i) + ":" + std::string(28, 'h');
+      request.acl.push_back(entry);
+    }
+    last = call(client, Op::kCreate, request).header.err;
+  }
+
+  EXPECT_EQ(last, Err::kQuotaExceeded);
+  EXPECT_LT(made, 40);
+}
+
+}  // namespace
+}  // namespace latchkey::tree

@@ -1,0 +1,504 @@
+#include "tree/service.hpp"
+
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "tree/service_rig.hpp"
+
+namespace latchkey::tree {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using wire::Err;
+using wire::EventType;
+using wire::Op;
+using Client = test::ServiceRig::Client;
+using Message = test::ServiceRig::Message;
+
+wire::Create node(std::string path, wire::CreateMode mode = wire::CreateMode::kPersistent) {
+  return {std::move(path), "x", *open_list(), mode};
+}
+
+class ServiceTest : public testing::Test, public test::ServiceRig {
+ protected:
+  explicit ServiceTest(ServiceOptions options = {}) : ServiceRig(std::move(options)) {}
+
+  static EventType event(const Message& message) {
+    EXPECT_TRUE(message.is_notice());
+    return message.as<wire::WatcherEvent>().type;
+  }
+};
+
+TEST_F(ServiceTest, ASessionIsThereOnceItIsDurable) {
+  Client& client = dial();
+  greet(client);
+
+  EXPECT_FALSE(client.greeted);
+  sync();
+  EXPECT_TRUE(client.greeted);
+  EXPECT_EQ(client.session.timeout_ms, 4'000);
+  EXPECT_EQ(client.session.password->size(), 16U);
+  EXPECT_NE(client.session.session_id, 0);
+}
+
+TEST_F(ServiceTest, ARequestInTheSameSegmentAsTheHandshakeIsAnswered) {
+  Client& client = dial();
+  std::string bytes;
+  wire::append_connect_request(bytes, {0, 0, 4'000, 0, std::string(16, '\0')},
+                               wire::Handshake::kOld);
+  wire::append_frame(bytes, wire::RequestHeader{1, Op::kExists}, wire::PathWatch{"/", false});
+  feed(client, bytes);
+  sync();
+
+  EXPECT_TRUE(client.greeted);
+  EXPECT_EQ(take(client).header.xid, 1);
+}
+
+TEST_F(ServiceTest, H78_NobodySeesAWriteBeforeItIsDurable) {
+  Client& writer = open();
+  Client& reader = open();
+  const std::int64_t before = durable.back().zxid;
+  ask(writer, Op::kCreate, node("/a"));
+  ask(reader, Op::kExists, wire::PathWatch{"/a", true});
+  ask(reader, Op::kPing, wire::Empty{});
+
+  EXPECT_THAT(writer.inbox, IsEmpty());
+  const Message read = take(reader);
+  EXPECT_EQ(read.header.err, Err::kNoNode);
+  EXPECT_EQ(read.header.zxid, before);
+  EXPECT_EQ(take(reader).header.zxid, before);
+  sync();
+  EXPECT_EQ(take(writer).header.err, Err::kOk);
+  EXPECT_EQ(event(take(reader)), EventType::kCreated);
+}
+
+TEST_F(ServiceTest, H78_ARefusalWaitsForWhatItShows) {
+  Client& first = open();
+  Client& second = open();
+  ask(first, Op::kCreate, node("/a"));
+  ask(second, Op::kCreate, node("/a"));
+
+  EXPECT_THAT(second.inbox, IsEmpty());
+  sync();
+  EXPECT_EQ(take(second).header.err, Err::kNodeExists);
+}
+
+TEST_F(ServiceTest, H78_ACrashBeforeTheSyncTakesBackOnlyWhatNobodySaw) {
+  Client& client = open();
+  call(client, Op::kCreate, node("/kept"));
+  const std::int64_t seen = durable.back().zxid;
+  ask(client, Op::kCreate, node("/lost"));
+  ask(client, Op::kDelete, wire::PathVersion{"/kept", -1});
+  restart();
+
+  Client& again = dial();
+  greet(again, 4'000, client.session, seen);
+  sync();
+  EXPECT_EQ(again.session.session_id, client.session.session_id);
+  EXPECT_EQ(call(again, Op::kExists, wire::PathWatch{"/kept", false}).header.err, Err::kOk);
+  EXPECT_EQ(call(again, Op::kExists, wire::PathWatch{"/lost", false}).header.err, Err::kNoNode);
+}
+
+TEST_F(ServiceTest, AReadComesAfterItsOwnWriteAndBeforeTheNext) {
+  Client& client = open();
+  ask(client, Op::kCreate, node("/a"));
+  ask(client, Op::kGetData, wire::PathWatch{"/a", true});
+  ask(client, Op::kSetData, wire::SetData{"/a", "new", -1});
+  ask(client, Op::kGetData, wire::PathWatch{"/a", false});
+  sync();
+
+  EXPECT_EQ(take(client).as<wire::CreateReply>().path, "/a");
+  EXPECT_EQ(take(client).as<wire::GetDataReply>().data, "x");
+  EXPECT_EQ(event(take(client)), EventType::kDataChanged);
+  EXPECT_EQ(take(client).as<wire::StatReply>().stat.version, 1);
+  EXPECT_EQ(take(client).as<wire::GetDataReply>().data, "new");
+}
+
+TEST_F(ServiceTest, AReadDoesNotWaitForAnothersWrite) {
+  Client& writer = open();
+  Client& reader = open();
+  ask(writer, Op::kCreate, node("/a"));
+  ask(reader, Op::kGetChildren, wire::PathWatch{"/", false});
+
+  EXPECT_THAT(take(reader).as<wire::ChildrenReply>().children, ElementsAre("zookeeper"));
+}
+
+TEST_F(ServiceTest, H88_SyncComesAfterEverythingAcceptedBeforeIt) {
+  Client& writer = open();
+  Client& reader = open();
+  ask(writer, Op::kCreate, node("/a"));
+  ask(reader, Op::kSync, wire::PathOnly{"/"});
+  ask(reader, Op::kExists, wire::PathWatch{"/a", false});
+
+  EXPECT_THAT(reader.inbox, IsEmpty());
+  sync();
+  EXPECT_EQ(take(reader).as<wire::SyncReply>().path, "/");
+  EXPECT_EQ(take(reader).header.err, Err::kOk);
+}
+
+TEST_F(ServiceTest, H88_WhatTheOldConnectionAskedForComesBeforeTheNewOne) {
+  Client& old = open();
+  ask(old, Op::kCreate, node("/a", wire::CreateMode::kEphemeral));
+  Client& fresh = dial();
+  greet(fresh, 4'000, old.session);
+
+  EXPECT_TRUE(old.closed);
+  EXPECT_FALSE(fresh.greeted);
+  sync();
+  EXPECT_TRUE(fresh.greeted);
+  EXPECT_EQ(call(fresh, Op::kExists, wire::PathWatch{"/a", false}).header.err, Err::kOk);
+}
+
+TEST_F(ServiceTest, H87_AWrongPasswordCostsNobodyButTheAttacker) {
+  Client& victim = open();
+  Client& attacker = dial();
+  wire::ConnectResponse guess = victim.session;
+  guess.password->back() ^= 1;
+  greet(attacker, 4'000, guess);
+
+  EXPECT_TRUE(attacker.closed);
+  EXPECT_EQ(attacker.session.session_id, 0);
+  EXPECT_EQ(attacker.session.timeout_ms, 0);
+  EXPECT_EQ(attacker.session.password, std::string(16, '\0'));
+  EXPECT_FALSE(victim.closed);
+  EXPECT_EQ(call(victim, Op::kExists, wire::PathWatch{"/", false}).header.err, Err::kOk);
+}
+
+TEST_F(ServiceTest, AClientThatHasSeenMoreThanWeHaveIsTurnedAway) {
+  Client& client = dial();
+  greet(client, 4'000, {}, durable.back().zxid + 1);
+
+  EXPECT_TRUE(client.closed);
+  EXPECT_FALSE(client.greeted);
+}
+
+TEST_F(ServiceTest, CloseRemovesTheNodesAnswersAndHangsUp) {
+  Client& client = open();
+  Client& other = open();
+  call(client, Op::kCreate, node("/e", wire::CreateMode::kEphemeral));
+  call(other, Op::kExists, wire::PathWatch{"/e", true});
+  ask(client, Op::kCloseSession, wire::Empty{});
+  EXPECT_FALSE(client.closed);
+  sync();
+
+  EXPECT_EQ(take(client).header.err, Err::kOk);
+  EXPECT_TRUE(client.closed);
+  EXPECT_EQ(event(take(other)), EventType::kDeleted);
+  Client& late = dial();
+  greet(late, 4'000, client.session);
+  EXPECT_EQ(late.session.session_id, 0);
+}
+
+TEST_F(ServiceTest, ASilentSessionRunsOutAndItsNodesGo) {
+  Client& client = open();
+  Client& other = open(40'000);
+  call(client, Op::kCreate, node("/e", wire::CreateMode::kEphemeral));
+  call(other, Op::kExists, wire::PathWatch{"/e", true});
+  pass(3'900ms);
+  EXPECT_FALSE(client.closed);
+  pass(2'100ms);
+  sync();
+
+  EXPECT_TRUE(client.closed);
+  EXPECT_EQ(event(take(other)), EventType::kDeleted);
+  EXPECT_EQ(service->statistics().sessions_expired, 1U);
+}
+
+TEST_F(ServiceTest, AHeartbeatKeepsASession) {
+  Client& client = open();
+  for (int i = 0; i < 10; ++i) {
+    ask(client, Op::kPing, wire::Empty{});
+    pass(3'000ms);
+  }
+
+  EXPECT_FALSE(client.closed);
+  EXPECT_THAT(client.inbox, SizeIs(10));
+}
+
+TEST_F(ServiceTest, H81_AfterARestartEverySessionHasItsFullTime) {
+  Client& client = open();
+  pass(3'900ms);
+  now += 40s;  // Down.
+  restart();
+  pass(3'900ms);
+  sync();
+
+  EXPECT_TRUE(service->tree().knows(client.session.session_id));
+  pass(2'100ms);
+  sync();
+  EXPECT_FALSE(service->tree().knows(client.session.session_id));
+}
+
+TEST_F(ServiceTest, H85_WhoWaitsForOurDiskDoesNotRunOut) {
+  Client& client = open();
+  Client& silent = open();
+  ask(client, Op::kCreate, node("/a"));
+  for (int i = 0; i < 6; ++i) pass(2'000ms);
+  sync();
+
+  EXPECT_FALSE(client.closed);
+  EXPECT_TRUE(silent.closed);
+  EXPECT_EQ(take(client).header.err, Err::kOk);
+}
+
+TEST_F(ServiceTest, H85_AStallIsAddedToEveryDeadline) {
+  Client& client = open();
+  now += 12s;
+  service->stalled(12s);
+  pass(1ms);
+  sync();
+
+  EXPECT_FALSE(client.closed);
+}
+
+TEST_F(ServiceTest, H86_AJumpOfTheWallClockEndsNoSessionAndTurnsNoOrderAround) {
+  constexpr std::int64_t kYearMs = 365LL * 24 * 3'600 * 1'000;
+  Client& client = open();
+  const Message first = call(client, Op::kCreate2, node("/first"));
+  for (const std::int64_t jump : {-kYearMs, 2 * kYearMs}) {
+    wall_ms += jump;
+    pass(1'000ms);
+    EXPECT_FALSE(client.closed);
+  }
+  const Message second = call(client, Op::kCreate2, node("/second"));
+
+  EXPECT_GT(second.header.zxid, first.header.zxid);
+  EXPECT_EQ(second.as<wire::Create2Reply>().stat.ctime_ms, wall_ms);
+  restart();
+  EXPECT_EQ(service->tree().nodes().find("/first")->ctime_ms,
+            first.as<wire::Create2Reply>().stat.ctime_ms);
+}
+
+TEST_F(ServiceTest, H89_AnImpossibleLengthEndsTheConnection) {
+  Client& other = open();
+  for (const std::string_view bytes :
+       {std::string_view("\xFF\xFF\xFF\xFF", 4), std::string_view("\x7F\xFF\xFF\xFF", 4),
+        std::string_view("\x00\x10\x00\x00", 4)}) {
+    Client& client = dial();
+    feed(client, bytes);
+    EXPECT_TRUE(client.closed);
+  }
+  EXPECT_EQ(call(other, Op::kExists, wire::PathWatch{"/", false}).header.err, Err::kOk);
+}
+
+TEST_F(ServiceTest, H89_HalfAHandshakeIsNotWaitedForForever) {
+  Client& client = dial();
+  feed(client, std::string_view("\0\0", 2));
+  pass(9s);
+  EXPECT_FALSE(client.closed);
+  pass(1s);
+
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(ServiceTest, H89_WhoAsksTooMuchAtOnceIsReadFromLater) {
+  Client& client = open();
+  const std::size_t most = service->options().max_requests_per_peer;
+  std::string bytes;
+  for (std::size_t i = 0; i < most + 50; ++i) {
+    wire::append_frame(bytes, wire::RequestHeader{static_cast<std::int32_t>(i), Op::kCreate},
+                       node("/n", wire::CreateMode::kPersistentSequential));
+  }
+  feed(client, bytes);
+
+  EXPECT_FALSE(service->wants_input(client.peer));
+  EXPECT_EQ(service->in_flight(), most);
+  sync();
+  EXPECT_THAT(client.inbox, SizeIs(most + 50));
+  EXPECT_TRUE(service->wants_input(client.peer));
+}
+
+ServiceOptions little_patience() {
+  ServiceOptions options;
+  options.max_output_per_peer = 100'000;
+  return options;
+}
+
+class SlowReaderTest : public ServiceTest {
+ protected:
+  SlowReaderTest() : ServiceTest(little_patience()) {}
+};
+
+TEST_F(SlowReaderTest, H90_ASlowReaderIsClosedAndLosesNoSingleEvent) {
+  Client& slow = open();
+  Client& writer = open();
+  call(writer, Op::kCreate, node("/a"));
+  call(slow, Op::kAddWatch, wire::AddWatch{"/a", wire::AddWatchMode::kPersistent});
+  reads = false;
+  for (int i = 0; i < 100'000 && !slow.closed; ++i) {
+    std::string frame;
+    wire::append_frame(frame, wire::RequestHeader{i, Op::kSetData}, wire::SetData{"/a", "y", -1});
+    service->receive(writer.peer, frame, moment());
+    static_cast<void>(service->take_output(writer.peer, moment()));
+    sync();
+  }
+
+  EXPECT_TRUE(slow.closed);
+  EXPECT_FALSE(writer.closed);
+  EXPECT_EQ(service->statistics().slow_readers_closed, 1U);
+  EXPECT_EQ(service->tree().watches().size(), 0U);
+}
+
+TEST_F(ServiceTest, H91_NoWatchOutlivesItsConnection) {
+  Client& client = open();
+  call(client, Op::kExists, wire::PathWatch{"/a", true});
+  call(client, Op::kGetChildren, wire::PathWatch{"/", true});
+  call(client, Op::kAddWatch, wire::AddWatch{"/", wire::AddWatchMode::kPersistentRecursive});
+  EXPECT_EQ(service->tree().watches().count(client.peer), 4U);
+  hang_up(client);
+
+  EXPECT_EQ(service->tree().watches().size(), 0U);
+}
+
+TEST_F(ServiceTest, H91_SetWatchesFiresForWhatChangedMeanwhile) {
+  Client& client = open();
+  Client& writer = open();
+  for (const char* path : {"/same", "/changed", "/gone", "/dir"}) {
+    call(writer, Op::kCreate, node(path));
+  }
+  const std::int64_t seen = durable.back().zxid;
+  call(writer, Op::kSetData, wire::SetData{"/changed", "y", -1});
+  call(writer, Op::kDelete, wire::PathVersion{"/gone", -1});
+  call(writer, Op::kCreate, node("/dir/child"));
+  call(writer, Op::kCreate, node("/born"));
+  ask(client, Op::kSetWatches,
+      wire::SetWatches{seen, {"/same", "/changed", "/gone"}, {"/born", "/unborn"}, {"/dir"}});
+
+  std::multiset<std::pair<std::string, EventType>> events;
+  while (client.inbox.size() > 1) {
+    const auto notice = take(client).as<wire::WatcherEvent>();
+    events.emplace(notice.path, notice.type);
+  }
+  EXPECT_EQ(take(client).header.err, Err::kOk);
+  EXPECT_THAT(events, ElementsAre(std::pair("/born", EventType::kCreated),
+                                  std::pair("/changed", EventType::kDataChanged),
+                                  std::pair("/dir", EventType::kChildrenChanged),
+                                  std::pair("/gone", EventType::kDeleted)));
+  EXPECT_EQ(service->tree().watches().count(client.peer), 2U);
+}
+
+TEST_F(ServiceTest, AnUnknownOperationIsRefusedAndEndsTheConnection) {
+  Client& client = open();
+  ask(client, Op::kCreate, node("/a"));
+  ask(client, Op{77}, wire::Empty{});
+  EXPECT_FALSE(client.closed);
+  sync();
+
+  EXPECT_EQ(take(client).header.err, Err::kOk);
+  EXPECT_EQ(take(client).header.err, Err::kUnimplemented);
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(ServiceTest, ABodyThatDoesNotParseIsRefusedAndTheConnectionGoesOn) {
+  Client& client = open();
+
+  EXPECT_EQ(call(client, Op::kCreate, wire::PathOnly{"/a"}).header.err, Err::kMarshallingError);
+  EXPECT_EQ(call(client, Op::kGetData, wire::Empty{}).header.err, Err::kMarshallingError);
+  EXPECT_EQ(call(client, Op::kCreate, node("/a")).header.err, Err::kOk);
+}
+
+TEST_F(ServiceTest, WhatOnlyAnEnsembleCanDoIsRefusedPlainly) {
+  Client& client = open();
+
+  // Its zeros are those of a reconfig that asks for nothing.
+  const wire::ConnectRequest zeros;
+  EXPECT_EQ(call(client, Op::kReconfig, zeros).header.err, Err::kReconfigDisabled);
+  EXPECT_FALSE(client.closed);
+}
+
+TEST_F(ServiceTest, AFailedMultiSaysWhichPart) {
+  Client& client = open();
+  const wire::Multi multi{{{Op::kCreate, node("/a")},
+                           {Op::kDelete, wire::PathVersion{"/none", -1}},
+                           {Op::kCheck, wire::PathVersion{"/", -1}}}};
+  const Message reply = call(client, Op::kMulti, multi);
+
+  EXPECT_EQ(reply.header.err, Err::kOk);
+  std::vector<Err> errors;
+  for (const wire::MultiResult& result : reply.as<wire::MultiReply>().results) {
+    errors.push_back(std::get<wire::ErrorReply>(result.body).err);
+  }
+  EXPECT_THAT(errors, ElementsAre(Err::kOk, Err::kNoNode, Err::kRuntimeInconsistency));
+}
+
+TEST(ServiceWordTest, AnAdminWordIsAnsweredAndEndsTheConnection) {
+  ServiceOptions options;
+  options.admin_word = [](std::string_view word) -> std::optional<std::string> {
+    if (word == "ruok") return "imok";
+    return std::nullopt;
+  };
+  test::ServiceRig rig(std::move(options));
+  auto& client = rig.dial();
+  rig.service->receive(client.peer, "ru", rig.moment());
+  rig.service->receive(client.peer, "ok", rig.moment());
+
+  EXPECT_EQ(rig.service->closing(client.peer), Service::Closing::kAfterOutput);
+  EXPECT_EQ(rig.service->take_output(client.peer, rig.moment()), "imok");
+}
+
+/// Several clients at once, a journal that lags, and the promises checked on every message.
+class RandomServiceTest : public ServiceTest, public testing::WithParamInterface<std::uint64_t> {
+ protected:
+  void act(base::Random& random) {
+    Client& client = *clients[random.below(clients.size())];
+    static const char* const kPaths[] = {"/a", "/b", "/a/x", "/a/y"};
+    const std::string path = kPaths[random.below(std::size(kPaths))];
+    switch (random.below(9)) {
+      case 0: ask(client, Op::kCreate, node(path)); break;
+      case 1: ask(client, Op::kCreate, node(path, wire::CreateMode::kEphemeral)); break;
+      case 2: ask(client, Op::kDelete, wire::PathVersion{path, -1}); break;
+      case 3: ask(client, Op::kSetData, wire::SetData{path, "z", -1}); break;
+      case 4: ask(client, Op::kExists, wire::PathWatch{path, true}); break;
+      case 5: ask(client, Op::kGetData, wire::PathWatch{path, true}); break;
+      case 6: ask(client, Op::kGetChildren, wire::PathWatch{path, true}); break;
+      case 7: ask(client, Op::kSync, wire::PathOnly{path}); break;
+      default: ask(client, Op::kPing, wire::Empty{}); break;
+    }
+  }
+
+  /// Answers come in order, zxids never go back and never pass what is durable.
+  void check(std::map<Client*, std::pair<std::int32_t, std::int64_t>>& seen) {
+    // A refusal spends a zxid without a record; the next record is above it.
+    const std::int64_t ceiling =
+        pending.empty() ? std::numeric_limits<std::int64_t>::max() : pending.front().zxid;
+    for (const auto& client : clients) {
+      auto& [xid, zxid] = seen[client.get()];
+      while (!client->inbox.empty()) {
+        const Message message = take(*client);
+        if (message.is_notice()) continue;
+        ASSERT_GE(message.header.zxid, zxid);
+        ASSERT_LT(message.header.zxid, ceiling);
+        zxid = message.header.zxid;
+        if (message.header.xid < 0) continue;
+        ASSERT_EQ(message.header.xid, xid + 1);
+        xid = message.header.xid;
+      }
+    }
+  }
+};
+
+TEST_P(RandomServiceTest, H78_EverythingLeavesInOrderAndNothingLeavesEarly) {
+  base::Random random(GetParam());
+  for (int i = 0; i < 4; ++i) open();
+  std::map<Client*, std::pair<std::int32_t, std::int64_t>> seen;
+  for (int step = 0; step < 3'000; ++step) {
+    act(random);
+    ASSERT_NO_FATAL_FAILURE(check(seen)) << "seed " << GetParam() << " step " << step;
+    if (random.below(5) == 0) {
+      sync();
+      ASSERT_NO_FATAL_FAILURE(check(seen)) << "seed " << GetParam() << " step " << step;
+    }
+  }
+  sync();
+  ASSERT_NO_FATAL_FAILURE(check(seen));
+  for (const auto& client : clients) EXPECT_EQ(seen[client.get()].first, client->xid);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomServiceTest, testing::Range<std::uint64_t>(1, 9));
+
+}  // namespace
+}  // namespace latchkey::tree
