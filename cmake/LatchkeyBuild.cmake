@@ -76,13 +76,20 @@ function(latchkey_room room)
   set_property(GLOBAL APPEND PROPERTY LATCHKEY_UNIT_TESTS ${arg_TESTS})
 endfunction()
 
-# latchkey_library(<name> ROOMS <room>... LIBS <target>...)
+# latchkey_library(<name> [TARGET <target>] ROOMS <room>... LIBS <target>...)
 #
 # Makes the installed library latchkey::<name> from rooms, and <name>_rooms: the same objects as a
 # static archive whose inner symbols are visible, for our own tests and programs. LIBS are what a
-# user of the library needs at run time.
+# user of the library needs at run time. TARGET is for a library that shares its name with a room.
+#
+# Two libraries may have rooms in common, and a program may use both: what they have in common is
+# the same code twice, hidden in a shared library and taken once from static ones.
 function(latchkey_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET" "ROOMS;LIBS")
+  set(library ${name})
+  if(arg_TARGET)
+    set(library ${arg_TARGET})
+  endif()
   set(objects "")
   foreach(room IN LISTS arg_ROOMS)
     get_target_property(type latchkey_${room} TYPE)
@@ -91,20 +98,22 @@ function(latchkey_library name)
     endif()
   endforeach()
 
-  add_library(${name} ${objects})
-  add_library(latchkey::${name} ALIAS ${name})
+  add_library(${library} ${objects})
+  add_library(latchkey::${name} ALIAS ${library})
   add_library(${name}_rooms STATIC EXCLUDE_FROM_ALL ${objects})
   # While the version starts with 0, every minor version is an ABI of its own.
-  set_target_properties(${name} PROPERTIES
+  set_target_properties(${library} PROPERTIES
+    OUTPUT_NAME ${name}
+    EXPORT_NAME ${name}
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     VERIFY_INTERFACE_HEADER_SETS ON)
-  foreach(target ${name} ${name}_rooms)
+  foreach(target ${library} ${name}_rooms)
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
     latchkey_options(${target})
     target_link_libraries(${target} PRIVATE ${arg_LIBS})
   endforeach()
-  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_compile_features(${library} PUBLIC cxx_std_20)
   target_include_directories(${name}_rooms PUBLIC
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 endfunction()
@@ -121,5 +130,5 @@ function(latchkey_program name)
   add_executable(${name} ${arg_SOURCES})
   latchkey_options(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE latchkey_rooms ${arg_LIBS})
+  target_link_libraries(${name} PRIVATE latchkey_rooms latchkey_server_rooms ${arg_LIBS})
 endfunction()

@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/latchkey)
 
-install(TARGETS latchkey EXPORT latchkey_targets FILE_SET HEADERS)
+install(TARGETS latchkey latchkey_server_library EXPORT latchkey_targets FILE_SET HEADERS)
 install(EXPORT latchkey_targets NAMESPACE latchkey:: DESTINATION ${config_dir})
 
 configure_package_config_file(
@@ -30,5 +30,11 @@ endif()
 file(RELATIVE_PATH pc_prefix
   /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
-configure_file(${PROJECT_SOURCE_DIR}/cmake/latchkey.pc.in ${PROJECT_BINARY_DIR}/latchkey.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/latchkey.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# latchkey_pkg_config(<library> <description>): so that pkg-config finds it.
+function(latchkey_pkg_config library description)
+  set(file ${PROJECT_BINARY_DIR}/${library}.pc)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/latchkey.pc.in ${file} @ONLY)
+  install(FILES ${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+latchkey_pkg_config(latchkey "${PROJECT_DESCRIPTION}")
+latchkey_pkg_config(latchkey_server "A ZooKeeper-compatible server of one machine")

@@ -5,8 +5,8 @@ include(GoogleTest)
 # latchkey_test(<name> LABEL <label> SOURCES <file>... [LIBS <target>...] [TIMEOUT <seconds>]
 #               [PER_SUITE])
 #
-# One GoogleTest program. ctest sees one test per TEST(), or, with PER_SUITE, one per test suite,
-# run alone: for suites whose cases share something costly, such as a running server.
+# One GoogleTest program. ctest sees one test per TEST(), or, with PER_SUITE, one per test suite:
+# for suites whose cases share something costly, such as a running server.
 function(latchkey_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "PER_SUITE" "LABEL;TIMEOUT" "SOURCES;LIBS")
   if(NOT arg_TIMEOUT)

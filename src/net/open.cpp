@@ -64,7 +64,10 @@ Result<Session> start_on(asio::io_context& context, std::string_view connect,
     if (!parsed->chroot.empty()) {
       return invalid("chroot is set in the connect string and as an option");
     }
-    if (auto valid = Path(options.chroot).check(); !valid) return valid.error();
+    if (const Path chroot(options.chroot); !chroot.is_valid()) {
+      return Error(Code::kInvalidPath, "SessionOptions::chroot \"" + chroot.text() +
+                                           "\": " + chroot.problem() + "; write it as /app/locks");
+    }
     if (options.chroot != "/") parsed->chroot = options.chroot;
   }
   std::shared_ptr<const net::TlsContext> tls;

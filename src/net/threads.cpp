@@ -5,11 +5,10 @@
 #include <unistd.h>
 
 #include <system_error>
-#include <thread>
 
 namespace latchkey::net {
 
-bool start_thread(const char* name, std::function<void()> body) {
+std::thread make_thread(const char* name, std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -18,16 +17,22 @@ bool start_thread(const char* name, std::function<void()> body) {
     ::sigdelset(&all, crash);
   }
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool started = true;
+  std::thread thread;
   try {
-    std::thread thread(std::move(body));
+    thread = std::thread(std::move(body));
     ::pthread_setname_np(thread.native_handle(), name);
-    thread.detach();
   } catch (const std::system_error&) {
-    started = false;
+    // Left as it is: not joinable.
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  return thread;
+}
+
+bool start_thread(const char* name, std::function<void()> body) {
+  std::thread thread = make_thread(name, std::move(body));
+  if (!thread.joinable()) return false;
+  thread.detach();
+  return true;
 }
 
 pid_t process_id() noexcept { return ::getpid(); }

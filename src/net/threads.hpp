@@ -4,11 +4,15 @@
 
 #include <atomic>
 #include <functional>
+#include <thread>
 
 namespace latchkey::net {
 
-/// Starts a detached thread that receives none of the application's signals (H57). False if the
-/// system has no thread to give.
+/// A thread that receives none of the application's signals (H57). Not joinable if the system has
+/// no thread to give.
+[[nodiscard]] std::thread make_thread(const char* name, std::function<void()> body);
+
+/// The same, detached. False if the system has no thread to give.
 bool start_thread(const char* name, std::function<void()> body);
 
 /// getpid(), asked each time: glibc no longer remembers it, and a remembered one would be wrong in

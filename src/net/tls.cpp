@@ -29,28 +29,50 @@ Error file_error(const std::string& what, const std::string& file) {
   return Error(Code::kTls, what + " " + file + ": " + openssl_reason());
 }
 
-}  // namespace
-
-void TlsContext::Free::operator()(ssl_ctx_st* context) const { ::SSL_CTX_free(context); }
-
-TlsContext::TlsContext(TlsOptions options)
-    : options_(std::move(options)), context_(::SSL_CTX_new(::TLS_client_method())) {
-  LATCHKEY_ASSERT(context_ != nullptr);
-}
-
-Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsOptions& options) {
+std::shared_ptr<TlsContext> make_context(TlsContext::Side side, const TlsOptions& options = {}) {
   // Our I/O thread goes on while exit() runs (H52), so OpenSSL must not take itself apart then.
   // This has to be its very first call, and comes too late only if the program itself uses OpenSSL.
   ::OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   ::ERR_clear_error();
-  auto made = std::make_shared<TlsContext>(options);
+  auto made = std::make_shared<TlsContext>(side, options);
   SSL_CTX* context = made->get();
   ::SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   ::SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY);
   ::SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
   // Without this an encrypted key would have OpenSSL ask at the terminal, for as long as it takes.
   ::SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return 0; });
+  return made;
+}
+
+Result<void> use_certificate(SSL_CTX* context, const std::string& whose,
+                             const std::string& cert_file, const std::string& key_file) {
+  if (::SSL_CTX_use_certificate_chain_file(context, cert_file.c_str()) != 1) {
+    return file_error("cannot read the " + whose + " certificate in", cert_file);
+  }
+  if (::SSL_CTX_use_PrivateKey_file(context, key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return file_error("cannot read the private key in", key_file);
+  }
+  if (::SSL_CTX_check_private_key(context) != 1) {
+    return file_error("the private key does not fit the certificate:", key_file);
+  }
+  return {};
+}
+
+}  // namespace
+
+void TlsContext::Free::operator()(ssl_ctx_st* context) const { ::SSL_CTX_free(context); }
+
+TlsContext::TlsContext(Side side, TlsOptions options)
+    : options_(std::move(options)),
+      context_(
+          ::SSL_CTX_new(side == Side::kClient ? ::TLS_client_method() : ::TLS_server_method())) {
+  LATCHKEY_ASSERT(context_ != nullptr);
+}
+
+TlsContext::Loaded TlsContext::load(const TlsOptions& options) {
+  std::shared_ptr<TlsContext> made = make_context(Side::kClient, options);
+  SSL_CTX* context = made->get();
+  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   if (options.ca_file.empty()) {
     ::SSL_CTX_set_default_verify_paths(context);
   } else if (::SSL_CTX_load_verify_locations(context, options.ca_file.c_str(), nullptr) != 1) {
@@ -59,15 +81,40 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsOptions& opt
   if (options.cert_file.empty() != options.key_file.empty()) {
     return Error(Code::kTls, "a client certificate needs both cert_file and key_file");
   }
-  if (options.cert_file.empty()) return std::shared_ptr<const TlsContext>(std::move(made));
-  if (::SSL_CTX_use_certificate_chain_file(context, options.cert_file.c_str()) != 1) {
-    return file_error("cannot read the client certificate in", options.cert_file);
+  if (!options.cert_file.empty()) {
+    const Result<void> used =
+        use_certificate(context, "client", options.cert_file, options.key_file);
+    if (!used) return used.error();
   }
-  if (::SSL_CTX_use_PrivateKey_file(context, options.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return file_error("cannot read the private key in", options.key_file);
+  return std::shared_ptr<const TlsContext>(std::move(made));
+}
+
+TlsContext::Loaded TlsContext::load(const ServerTls& options) {
+  if (options.cert_file.empty() || options.key_file.empty()) {
+    return Error(Code::kTls, "a server's TLS needs both cert_file and key_file");
   }
-  if (::SSL_CTX_check_private_key(context) != 1) {
-    return file_error("the private key does not fit the certificate:", options.key_file);
+  const bool demand = options.clients == ServerTls::Clients::kMustShowCertificate;
+  if (demand && options.client_ca_file.empty()) {
+    return Error(Code::kTls, "to demand client certificates, say in client_ca_file who signs them");
+  }
+  std::shared_ptr<TlsContext> made = make_context(Side::kServer);
+  SSL_CTX* context = made->get();
+  const Result<void> used = use_certificate(context, "server", options.cert_file, options.key_file);
+  if (!used) return used.error();
+  // A session of ours lasts longer than a handshake takes, and a resumed one would have to be
+  // checked against the certificate of the first.
+  ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  ::SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  ::SSL_CTX_set_num_tickets(context, 0);
+  if (!options.client_ca_file.empty()) {
+    const char* file = options.client_ca_file.c_str();
+    STACK_OF(X509_NAME)* names = ::SSL_load_client_CA_file(file);
+    if (names == nullptr || ::SSL_CTX_load_verify_locations(context, file, nullptr) != 1) {
+      return file_error("cannot read the CA certificates in", options.client_ca_file);
+    }
+    ::SSL_CTX_set_client_CA_list(context, names);
+    ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | (demand ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                         nullptr);
   }
   return std::shared_ptr<const TlsContext>(std::move(made));
 }
@@ -88,6 +135,26 @@ TlsFilter::TlsFilter(const TlsContext& context, const std::string& host)
   } else {
     trouble_ = "TLS: " + host + " is no name a certificate could have";
   }
+}
+
+TlsFilter::TlsFilter(const TlsContext& context) : ssl_(::SSL_new(context.get())) {
+  if (ssl_ == nullptr) {
+    trouble_ = "TLS: " + openssl_reason();
+    return;
+  }
+  ::SSL_set_bio(ssl_.get(), ::BIO_new(::BIO_s_mem()), ::BIO_new(::BIO_s_mem()));
+  ::SSL_set_accept_state(ssl_.get());
+}
+
+std::string TlsFilter::peer_subject() const {
+  const std::unique_ptr<X509, void (*)(X509*)> certificate(::SSL_get1_peer_certificate(ssl_.get()),
+                                                           ::X509_free);
+  if (certificate == nullptr) return {};
+  const std::unique_ptr<BIO, int (*)(BIO*)> text(::BIO_new(::BIO_s_mem()), ::BIO_free);
+  ::X509_NAME_print_ex(text.get(), ::X509_get_subject_name(certificate.get()), 0, XN_FLAG_RFC2253);
+  std::string subject(::BIO_ctrl_pending(text.get()), '\0');
+  if (!subject.empty()) ::BIO_read(text.get(), subject.data(), static_cast<int>(subject.size()));
+  return subject;
 }
 
 bool TlsFilter::name_host(const std::string& host, TlsOptions::Verify verify) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "latchkey/result.hpp"
+#include "latchkey/server.hpp"
 #include "latchkey/session.hpp"
 
 struct ssl_st;
@@ -12,13 +13,17 @@ struct ssl_ctx_st;
 
 namespace latchkey::net {
 
-/// Certificates, key and trust of a session, read once. Thread safety: immutable.
+/// Certificates, key and trust of a session or of a server, read once. Thread safety: immutable.
 class TlsContext {
  public:
-  /// Errors: kTls, with the file and OpenSSL's reason.
-  static Result<std::shared_ptr<const TlsContext>> load(const TlsOptions& options);
+  using Loaded = Result<std::shared_ptr<const TlsContext>>;
 
-  explicit TlsContext(TlsOptions options);
+  /// Errors: kTls, with the file and OpenSSL's reason.
+  static Loaded load(const TlsOptions& options);
+  static Loaded load(const ServerTls& options);
+
+  enum class Side { kClient, kServer };
+  explicit TlsContext(Side side, TlsOptions options = {});
 
   [[nodiscard]] ssl_ctx_st* get() const { return context_.get(); }
   [[nodiscard]] const TlsOptions& options() const { return options_; }
@@ -37,8 +42,11 @@ class TlsContext {
 /// Thread safety: one thread at a time.
 class TlsFilter {
  public:
-  /// `host` is checked against the certificate and named to the server. Look at trouble() first.
+  /// A session's end. `host` is checked against the certificate and named to the server. Look at
+  /// trouble() first.
   TlsFilter(const TlsContext& context, const std::string& host);
+  /// A server's end. Look at trouble() first.
+  explicit TlsFilter(const TlsContext& context);
 
   /// Feeds bytes from the socket; plain text is appended to `plain`. False on trouble().
   [[nodiscard]] bool receive(std::string_view bytes, std::string& plain);
@@ -50,6 +58,8 @@ class TlsFilter {
   [[nodiscard]] bool is_ready() const { return ready_; }
   /// The peer has ended the conversation in good order.
   [[nodiscard]] bool is_closed() const { return closed_; }
+  /// "CN=ann,O=example" (RFC 2253) of the certificate the peer has shown; empty without one.
+  [[nodiscard]] std::string peer_subject() const;
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:

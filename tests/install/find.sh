@@ -6,12 +6,21 @@ echo "-- find_package"
 cmake -S "$source/tests/install/consumer" -B "$work/consumer" -G Ninja \
   -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$work/consumer"
-"$work/consumer/consumer"
+for consumer in consumer server_consumer server_first_consumer server_only_consumer; do
+  "$work/consumer/$consumer"
+done
 
 echo "-- pkg-config"
 libdir=$(dirname "$(find "$prefix" -name latchkey.pc)")
 export PKG_CONFIG_PATH="$libdir"
-# shellcheck disable=SC2046
-"$cxx" -std=c++20 "$source/tests/install/consumer/main.cpp" -o "$work/by_pkg_config" \
-  $(pkg-config --cflags --libs latchkey)
-LD_LIBRARY_PATH="$(dirname "$libdir")" "$work/by_pkg_config"
+build_and_run() {
+  program=$1
+  shift
+  # shellcheck disable=SC2046
+  "$cxx" -std=c++20 "$source/tests/install/consumer/$program.cpp" -o "$work/$program" \
+    $(pkg-config --cflags --libs "$@")
+  LD_LIBRARY_PATH="$(dirname "$libdir")" "$work/$program"
+}
+build_and_run main latchkey
+build_and_run server latchkey latchkey_server
+build_and_run server_only latchkey_server

@@ -11,6 +11,7 @@ cmake -S "$source/tests/install/subproject" -B "$work/build" -G Ninja \
   -DLATCHKEY_SOURCE="$source" -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$work/build" -j 2
 "$work/build/consumer"
+"$work/build/server_consumer"
 cmake --install "$work/build" --prefix "$prefix" >/dev/null
 
 . "$source/tests/install/find.sh"

@@ -1,0 +1,87 @@
+#include "server/connection.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace latchkey::server {
+namespace {
+
+asio::generic::stream_protocol protocol_of(int fd) {
+  int family = 0;
+  socklen_t size = sizeof family;
+  ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+  return {family, family == AF_UNIX ? 0 : static_cast<int>(IPPROTO_TCP)};
+}
+
+void tune(int fd) {
+  const int yes = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
+}  // namespace
+
+Connection::Connection(asio::io_context& context, std::uint64_t number, Descriptor fd, Kind what,
+                       const net::TlsContext* tls, Remote who)
+    : id(number), kind(what), remote(std::move(who)), socket_(context) {
+  const asio::generic::stream_protocol protocol = protocol_of(fd.get());
+  if (protocol.family() != AF_UNIX) tune(fd.get());
+  socket_.assign(protocol, fd.get());
+  static_cast<void>(fd.release());
+  if (tls != nullptr) tls_.emplace(*tls);
+}
+
+Connection::Read Connection::read(std::span<char> buffer, std::string_view& bytes) {
+  const ssize_t got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (got == 0) return Read::kEnd;
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? Read::kNothing : Read::kBroken;
+  bytes = {buffer.data(), static_cast<std::size_t>(got)};
+  if (!tls_) return Read::kSome;
+  plain_.clear();
+  if (!tls_->trouble().empty() || !tls_->receive(bytes, plain_)) {
+    unsent_ += tls_->take_output();  // The alert that says why.
+    write();
+    return Read::kBroken;
+  }
+  unsent_ += tls_->take_output();
+  bytes = plain_;
+  return tls_->is_closed() && plain_.empty() ? Read::kEnd : Read::kSome;
+}
+
+void Connection::add(std::string bytes) {
+  if (tls_) {
+    // Into memory it cannot fail, unless the conversation has failed before: then reading tells.
+    static_cast<void>(tls_->send(bytes));
+    bytes = tls_->take_output();
+  }
+  if (unsent_.empty()) {
+    unsent_ = std::move(bytes);
+  } else {
+    unsent_ += bytes;
+  }
+}
+
+Connection::Write Connection::write() {
+  while (sent_ < unsent_.size()) {
+    const ssize_t put = ::send(socket_.native_handle(), unsent_.data() + sent_,
+                               unsent_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put >= 0) {
+      sent_ += static_cast<std::size_t>(put);
+    } else if (errno == EAGAIN) {
+      return Write::kBlocked;
+    } else if (errno != EINTR) {
+      return Write::kBroken;
+    }
+  }
+  unsent_ = {};  // With its memory: most connections are idle most of the time.
+  sent_ = 0;
+  return Write::kDone;
+}
+
+void Connection::end_output() { ::shutdown(socket_.native_handle(), SHUT_WR); }
+
+}  // namespace latchkey::server

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/io_context.hpp>
+
+#include "net/tls.hpp"
+#include "server/listener.hpp"
+#include "tree/watches.hpp"
+
+namespace latchkey::server {
+
+/// One accepted socket, plain or under TLS, and the bytes that are on their way out. It reads and
+/// writes when it is told that it can; what the bytes mean, and when to wait, is the Driver's.
+///
+/// Thread safety: the server's strand only.
+class Connection {
+ public:
+  enum class Kind { kClient, kMetrics };
+  using Socket = asio::generic::stream_protocol::socket;
+
+  /// `tls` may be null. Throws asio::system_error.
+  Connection(asio::io_context& context, std::uint64_t id, Descriptor fd, Kind kind,
+             const net::TlsContext* tls, Remote remote);
+
+  enum class Read { kSome, kNothing, kEnd, kBroken };
+  /// What was read lives in `buffer` or in this object until the next call. kEnd: the client sends
+  /// no more, but may still read. kBroken: it is to be dropped.
+  Read read(std::span<char> buffer, std::string_view& bytes);
+
+  /// Adds to what has to leave.
+  void add(std::string bytes);
+  enum class Write { kDone, kBlocked, kBroken };
+  /// Writes as much as the socket takes now.
+  Write write();
+
+  /// TLS has shaken hands, or there is none.
+  [[nodiscard]] bool is_open() const { return !tls_ || tls_->is_ready(); }
+  [[nodiscard]] std::string subject() const { return tls_ ? tls_->peer_subject() : std::string(); }
+  [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
+  [[nodiscard]] Socket& socket() { return socket_; }
+  /// Says to the client that nothing more will come.
+  void end_output();
+
+  const std::uint64_t id;
+  const Kind kind;
+  const Remote remote;
+  tree::PeerId peer = 0;  ///< 0 until the service knows of it, and again when it does no more.
+  bool reading = false;   ///< Waits to be readable.
+  bool writing = false;   ///< Waits to be writable.
+  bool ended = false;     ///< The client sends no more.
+  bool leaving = false;   ///< Everything is said; waits for the client to hang up.
+  std::string request;    ///< Of kMetrics.
+
+ private:
+  Socket socket_;
+  std::optional<net::TlsFilter> tls_;
+  std::string plain_;
+  std::string unsent_;
+  std::size_t sent_ = 0;  ///< How much of unsent_ has left.
+};
+
+}  // namespace latchkey::server

@@ -1,0 +1,326 @@
+#include "server/driver.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <asio/post.hpp>
+
+#include "base/random.hpp"
+#include "net/threads.hpp"
+#include "server/authentication.hpp"
+#include "server/words.hpp"
+
+namespace latchkey::server {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Events of one turn: enough for large batches, few enough that nobody waits long for a write.
+constexpr std::size_t kMostEvents = 256;
+/// A timer that rings so late was held up, and so was everybody who wanted to be heard (H85).
+constexpr milliseconds kStall(100);
+constexpr milliseconds kSweep(1'000);
+constexpr std::chrono::seconds kRestAfterFoldError(60);
+
+}  // namespace
+
+void CommitStatistics::add(std::size_t size, Duration span) {
+  ++batches;
+  entries += size;
+  sync.add(span);
+  const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), size);
+  ++classes[static_cast<std::size_t>(bound - kBounds.begin())];
+}
+
+Driver::Driver(ServerOptions options, std::shared_ptr<const net::TlsContext> tls)
+    : options_(std::move(options)),
+      tls_(std::move(tls)),
+      log_(options_.log),
+      work_(asio::make_work_guard(context_)),
+      timer_(context_),
+      service_(service_options()) {}
+
+Driver::~Driver() { static_cast<void>(stop()); }
+
+tree::Moment Driver::now() {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return {BootClock::now(), std::chrono::duration_cast<milliseconds>(wall).count()};
+}
+
+tree::ServiceOptions Driver::service_options() {
+  tree::ServiceOptions service;
+  service.tick = options_.tick;
+  service.min_session_timeout = options_.min_session_timeout;
+  service.max_session_timeout = options_.max_session_timeout;
+  service.reap_interval = options_.reap_interval;
+  service.max_frame = options_.max_frame;
+  service.max_sessions = options_.max_sessions;
+  service.limits.nodes = options_.max_nodes;
+  service.limits.bytes = options_.max_bytes;
+  service.secret = [] { return base::kernel_random(); };
+  service.authenticate = [this](std::string_view scheme, std::string_view credentials) {
+    return authenticate(scheme, credentials, options_.super_digest);
+  };
+  service.admin_word = [this](std::string_view word) { return answer_word(word, status()); };
+  return service;
+}
+
+Status Driver::status() const {
+  return {.service = service_,
+          .options = options_,
+          .commits = commits_,
+          .moment = now(),
+          .started = started_,
+          .addresses = addresses_,
+          .port = port_,
+          .connections = connections_.size(),
+          .accepted = accepted_,
+          .turned_away = turned_away_,
+          .folds = folds_,
+          .stalled_ms = std::chrono::duration_cast<milliseconds>(stalled_).count()};
+}
+
+// Beginning and end.
+
+Result<void> Driver::start(std::unique_ptr<storage::Journal> journal, CommitOn where, Doors doors) {
+  journal_ = std::move(journal);
+  for (Listener& listener : doors.clients)
+    open_door(std::move(listener), Connection::Kind::kClient);
+  if (doors.metrics) open_door(std::move(*doors.metrics), Connection::Kind::kMetrics);
+  started_ = BootClock::now();
+  service_.start(now());
+  // Nobody may see a zxid of this run before its epoch is durable (H82).
+  const Batch first = service_.take_batch();
+  const Committed epoch = commit(*journal_, first);
+  if (!epoch.result) return epoch.result;
+  service_.stored(epoch.zxid, now());
+
+  if (where == CommitOn::kOwnThread) {
+    committer_ = std::make_unique<Committer>(*journal_, [this](Committed done) {
+      asio::post(context_, [this, done = std::move(done)] { committed(done); });
+    });
+    if (!committer_->start()) return Error(Code::kServerError, "no thread for the journal");
+  }
+  for (Door& door : doors_) wait_to_accept(door);
+  wait_for_timer();
+  arm_timer();
+  const std::lock_guard lock(join_mutex_);
+  thread_ = net::make_thread("latchkey-server", [this] { run(); });
+  if (!thread_.joinable()) return Error(Code::kServerError, "no thread for the server");
+  return {};
+}
+
+Result<void> Driver::stop() {
+  if (loop_thread_ == std::this_thread::get_id()) {
+    return Error(Code::kWouldDeadlock, "stop() from a thread of the server's own");
+  }
+  const std::lock_guard join_lock(join_mutex_);
+  if (thread_.joinable()) {
+    asio::post(context_, [this] {
+      stopping_ = true;
+      doors_.clear();
+    });
+    thread_.join();
+  }
+  const std::lock_guard lock(mutex_);
+  return outcome_;
+}
+
+Result<void> Driver::wait() {
+  std::unique_lock lock(mutex_);
+  end_.wait(lock, [this] { return ended_; });
+  return outcome_;
+}
+
+Result<void> Driver::expire(tree::SessionId session) {
+  auto promise = std::make_shared<std::promise<Result<void>>>();
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return Error(Code::kClosed, "expire_session: the server is not running");
+    asio::post(context_, [this, session, promise] {
+      if (finished_ || stopping_) {
+        promise->set_value(Error(Code::kClosed, "expire_session: the server is stopping"));
+      } else if (service_.expire(session, now())) {
+        expiring_.push_back({session, promise});
+      } else {
+        promise->set_value(Error(Code::kNoNode, "expire_session: there is no such session"));
+      }
+    });
+  }
+  return promise->get_future().get();
+}
+
+void Driver::fail(const Error& error) {
+  failure_ = error;
+  finished_ = true;
+}
+
+void Driver::end() {
+  doors_.clear();
+  while (!connections_.empty()) {
+    Connection& connection = *connections_.begin()->second;
+    if (!failure_) connection.end_output();
+    // What is unread when a socket is closed turns the close into a reset, which overtakes answers.
+    std::string_view unread;
+    connection.read(buffer_, unread);
+    drop(connection);
+  }
+  committer_.reset();
+  folding_.join();
+  Result<void> closed = journal_->close();
+  journal_.reset();
+  for (const Expiring& expiring : std::exchange(expiring_, {})) {
+    expiring.promise->set_value(Error(Code::kClosed, "expire_session: the server has ended"));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    outcome_ = failure_ ? Result<void>(*failure_) : std::move(closed);
+  }
+  end_.notify_all();
+  context_.poll();  // Nothing can be added any more, and nobody is to wait for ever.
+}
+
+// The loop.
+
+void Driver::run() {
+  loop_thread_ = std::this_thread::get_id();
+  while (!finished_) {
+    context_.run_one();
+    std::size_t handled = 1;
+    bool drained = false;
+    while (handled < kMostEvents && !drained && !finished_) {
+      drained = context_.poll_one() == 0;
+      ++handled;
+    }
+    if (!finished_) finish_turn(handled, drained);
+  }
+  end();
+}
+
+void Driver::finish_turn(std::size_t handled, bool drained) {
+  tick_if_due(handled, drained);
+  carry_out();
+  if (finished_) return;
+  if (!expiring_.empty()) settle_expiring();
+  if (stopping_ && !committing_ && service_.in_flight() == 0) {
+    finished_ = true;
+    return;
+  }
+  arm_timer();
+}
+
+void Driver::carry_out() {
+  while (!finished_) {
+    // The disk first: it works while we write.
+    commit_batch();
+    const std::vector<tree::PeerId> ready = service_.take_ready();
+    if (ready.empty()) return;
+    for (const tree::PeerId peer : ready) {
+      const auto found = peers_.find(peer);
+      if (found != peers_.end()) serve(*found->second);
+    }
+  }
+}
+
+void Driver::commit_batch() {
+  while (!committing_ && !finished_) {
+    Batch batch = service_.take_batch();
+    if (batch.empty()) return;
+    committing_ = true;
+    if (committer_) return committer_->submit(std::move(batch));
+    committed(commit(*journal_, batch));
+  }
+}
+
+void Driver::committed(const Committed& done) {
+  committing_ = false;
+  if (finished_) return;
+  if (!done.result) return fail(done.result.error());
+  commits_.add(done.entries, done.span);
+  service_.stored(done.zxid, now());
+  fold_if_needed();
+}
+
+void Driver::fold_if_needed() {
+  if (is_folding_ || stopping_ || !journal_->needs_folding()) return;
+  if (BootClock::now() < fold_after_) return;
+  is_folding_ = folding_.start(*journal_, service_.options().limits, [this](Result<void> result) {
+    asio::post(context_, [this, result = std::move(result)] {
+      is_folding_ = false;
+      ++folds_;
+      if (result) return;
+      fold_after_ = BootClock::now() + kRestAfterFoldError;
+      log_(LogLevel::kWarning, "no new snapshot: " + result.error().message());
+    });
+  });
+}
+
+void Driver::settle_expiring() {
+  std::erase_if(expiring_, [this](const Expiring& expiring) {
+    if (service_.tree().sessions().contains(expiring.session)) return false;
+    expiring.promise->set_value({});
+    return true;
+  });
+}
+
+// Time.
+
+void Driver::wait_for_timer() {
+  timer_.async_wait([this](const asio::error_code& error) {
+    if (error || finished_) return;
+    timer_.clear();
+    const Instant rung = BootClock::now();
+    if (rung > asked_) late_ = std::max(late_, rung - asked_);
+    asked_ = Instant::max();
+    tick_due_ = true;
+    handled_since_due_ = 0;
+    wait_for_timer();
+  });
+}
+
+void Driver::arm_timer() {
+  if (tick_due_) return;  // It has rung, and is armed again after the tick.
+  Instant wake = service_.next_wake();
+  const bool resting = std::ranges::any_of(doors_, [](const Door& door) { return door.resting; });
+  if (resting || !brief_.empty()) wake = std::min(wake, BootClock::now() + kSweep);
+  asked_ = std::min(asked_, wake);
+  timer_.arm(wake);
+}
+
+void Driver::tick_if_due(std::size_t handled, bool drained) {
+  if (!tick_due_ || stopping_) return;
+  // Whoever has sent something is heard before anybody runs out (H85): until nothing more can be
+  // read, or, where there is always more, until everybody has had a turn.
+  handled_since_due_ += handled;
+  if (!drained && handled_since_due_ < 2 * connections_.size() + kMostEvents) {
+    asio::post(context_, [] {});  // Comes back even if there happens to be no more.
+    return;
+  }
+  tick_due_ = false;
+  const Duration late = std::exchange(late_, {});
+  if (late > kStall) {
+    stalled_ += late;
+    service_.stalled(late);
+    const auto span = std::chrono::duration_cast<milliseconds>(late).count();
+    log_(LogLevel::kWarning, "held up for " + std::to_string(span) +
+                                 " ms; every session's deadline was moved by as much");
+  }
+  service_.tick(now());
+  sweep();
+}
+
+void Driver::sweep() {
+  const Instant moment = BootClock::now();
+  std::vector<std::uint64_t> over;
+  for (const auto& [id, deadline] : brief_) {
+    if (moment >= deadline) over.push_back(id);
+  }
+  for (const std::uint64_t id : over) drop(*find(id));
+  for (Door& door : doors_) {
+    if (std::exchange(door.resting, false)) wait_to_accept(door);
+  }
+}
+
+}  // namespace latchkey::server
