@@ -1,0 +1,252 @@
+// A whole server without a network, fed by strangers: any bytes from three connections, in any
+// pieces, mixed with well-formed requests whose fields are fuzzed, hang-ups, a journal that lags
+// and crashes. Whatever comes, the server must stay whole: what it stores replays to the same tree,
+// what it sends is frames, and no watch outlives its connection.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tree/service.hpp"
+
+namespace latchkey::tree {
+namespace {
+
+using wire::Op;
+
+/// Takes the input apart; gives zeros once it is used up.
+class Input {
+ public:
+  explicit Input(std::string_view bytes) : rest_(bytes) {}
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
+  std::uint8_t byte() {
+    if (rest_.empty()) return 0;
+    const auto value = static_cast<std::uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    return value;
+  }
+  std::string_view piece() {
+    const std::size_t size = std::min<std::size_t>(byte(), rest_.size());
+    const std::string_view piece = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return piece;
+  }
+  std::string path() {
+    static constexpr std::array<const char*, 8> kPaths = {"/a",
+                                                          "/b",
+                                                          "/a/x",
+                                                          "/a/x/y",
+                                                          "/zookeeper/quota/a",
+                                                          "/zookeeper/quota/a/zookeeper_limits",
+                                                          "/zookeeper/quota/a/zookeeper_stats",
+                                                          "/"};
+    const std::uint8_t choice = byte();
+    if (choice < 200) return kPaths[choice % kPaths.size()];
+    return "/" + std::string(piece());
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+class World {
+ public:
+  World() { begin(); }
+
+  void step(Input& input) {
+    const std::uint8_t choice = input.byte();
+    PeerId& peer = peers_[choice % peers_.size()];
+    switch (choice / 16) {
+      case 0: service_->receive(peer, input.piece(), moment_); break;
+      case 1: hang_up(peer); break;
+      case 2: greet(peer); break;
+      case 3: store(); break;
+      case 4: pass(input.byte()); break;
+      case 5: crash(); break;
+      default: request(peer, input); break;
+    }
+    deliver();
+  }
+
+  void finish() {
+    store();
+    for (PeerId& peer : peers_) service_->disconnect(peer, moment_);
+    check(service_->tree().watches().size() == 0);
+    check(saved(service_->tree()) == saved(*replayed()));
+  }
+
+ private:
+  static void check(bool condition) {
+    if (!condition) std::abort();
+  }
+
+  static std::string saved(const Tree& tree) {
+    std::string bytes;
+    tree.save([&](std::string_view item) { bytes += item; });
+    return bytes;
+  }
+
+  [[nodiscard]] std::unique_ptr<Tree> replayed() const {
+    auto tree = std::make_unique<Tree>();
+    for (const Service::Stored& entry : durable_) {
+      check(static_cast<bool>(tree->replay(entry.zxid, entry.bytes)));
+    }
+    // A refusal moves the zxid that is shown without leaving a record.
+    tree->show_refusal(service_->tree().applied_zxid());
+    return tree;
+  }
+
+  void begin() {
+    ServiceOptions options;
+    options.secret = [this] { return ++secret_ * 0x9E3779B97F4A7C15U; };
+    options.max_output_per_peer = 4'096;
+    options.max_requests_per_peer = 20;
+    options.limits.nodes = 200;
+    options.authenticate =
+        [](std::string_view scheme,
+           std::string_view credentials) -> std::optional<std::vector<Identity>> {
+      if (scheme != "digest") return std::nullopt;
+      return std::vector{Identity{"digest", std::string(credentials)}};
+    };
+    service_ = std::make_unique<Service>(std::move(options));
+    for (const Service::Stored& entry : durable_) {
+      check(static_cast<bool>(service_->tree().replay(entry.zxid, entry.bytes)));
+    }
+    service_->start(moment_);
+    store();
+    for (PeerId& peer : peers_) peer = service_->connect({"10.0.0.1:1", {}}, moment_);
+  }
+
+  void crash() {
+    pending_.clear();
+    begin();
+  }
+
+  void hang_up(PeerId& peer) {
+    service_->disconnect(peer, moment_);
+    peer = service_->connect({"10.0.0.1:1", {{"ip", "10.0.0.1"}}}, moment_);
+  }
+
+  void greet(PeerId peer) {
+    std::string frame;
+    wire::append_connect_request(frame, {0, 0, 4'000, 0, std::string(16, '\0')},
+                                 wire::Handshake::kWithReadOnly);
+    service_->receive(peer, frame, moment_);
+  }
+
+  void gather() {
+    for (Service::Stored& entry : service_->take_batch()) pending_.push_back(std::move(entry));
+  }
+
+  void store() {
+    for (gather(); !pending_.empty(); gather()) {
+      const std::int64_t zxid = pending_.back().zxid;
+      for (Service::Stored& entry : pending_) durable_.push_back(std::move(entry));
+      pending_.clear();
+      service_->stored(zxid, moment_);
+    }
+  }
+
+  void pass(std::uint8_t units) {
+    moment_.now += std::chrono::milliseconds(100) * units;
+    moment_.wall_ms += 100 * units;
+    service_->tick(moment_);
+  }
+
+  template <class Body>
+  void send(PeerId peer, Op op, const Body& body) {
+    std::string frame;
+    wire::append_frame(frame, wire::RequestHeader{++xid_, op}, body);
+    service_->receive(peer, frame, moment_);
+  }
+
+  wire::Create create(Input& input) {
+    return {input.path(), std::string(input.piece()), *open_list(),
+            static_cast<wire::CreateMode>(input.byte() % 8)};
+  }
+
+  void request(PeerId peer, Input& input) {
+    switch (input.byte() % 16) {
+      case 0: return send(peer, Op::kCreate, create(input));
+      case 1: return send(peer, Op::kCreateContainer, create(input));
+      case 2: return send(peer, Op::kDelete, wire::PathVersion{input.path(), -1});
+      case 3:
+        return send(peer, Op::kSetData,
+                    wire::SetData{input.path(), std::string(input.piece()), -1});
+      case 4: return send(peer, Op::kExists, wire::PathWatch{input.path(), true});
+      case 5: return send(peer, Op::kGetChildren2, wire::PathWatch{input.path(), true});
+      case 6:
+        return send(
+            peer, Op::kAddWatch,
+            wire::AddWatch{input.path(), static_cast<wire::AddWatchMode>(input.byte() % 3)});
+      case 7:
+        return send(
+            peer, Op::kRemoveWatches,
+            wire::PathWatcherType{input.path(), static_cast<wire::WatcherType>(input.byte() % 5)});
+      case 8:
+        return send(peer, Op::kMulti,
+                    wire::Multi{{{Op::kCreate, create(input)},
+                                 {Op::kSetData, wire::SetData{input.path(), "m", input.byte()}},
+                                 {Op::kDelete, wire::PathVersion{input.path(), -1}}}});
+      case 9:
+        return send(peer, Op::kCreateTtl,
+                    wire::CreateTtl{input.path(),
+                                    {},
+                                    *open_list(),
+                                    static_cast<wire::CreateMode>(input.byte() % 8),
+                                    input.byte()});
+      case 10: return send(peer, Op::kSetAcl, wire::SetAcl{input.path(), *read_only_list(), -1});
+      case 11: return send(peer, Op::kSync, wire::PathOnly{input.path()});
+      case 12:
+        return send(peer, Op::kSetWatches,
+                    wire::SetWatches{input.byte(), {input.path()}, {input.path()}, {input.path()}});
+      case 13:
+        return send(peer, Op::kAuth,
+                    wire::AuthPacket{0, input.byte() % 2 == 0 ? "digest" : "x", "u:p"});
+      case 14: return send(peer, static_cast<Op>(input.byte()), wire::PathOnly{input.path()});
+      default: return send(peer, Op::kCloseSession, wire::Empty{});
+    }
+  }
+
+  void deliver() {
+    for (auto ready = service_->take_ready(); !ready.empty(); ready = service_->take_ready()) {
+      for (const PeerId id : ready) {
+        wire::FrameSplitter splitter(std::size_t{1} << 30U);
+        const std::string output = service_->take_output(id, moment_);
+        splitter.feed(output);
+        std::size_t used = 0;
+        while (const auto frame = splitter.next()) used += 4 + frame->size();
+        check(used == output.size());
+        if (service_->closing(id) == Service::Closing::kNo) continue;
+        for (PeerId& peer : peers_) {
+          if (peer == id) hang_up(peer);
+        }
+      }
+    }
+  }
+
+  std::unique_ptr<Service> service_;
+  std::array<PeerId, 3> peers_{};
+  std::vector<Service::Stored> pending_;
+  std::vector<Service::Stored> durable_;
+  Moment moment_{Instant{} + std::chrono::hours(1), 1'700'000'000'000};
+  std::uint64_t secret_ = 0;
+  std::int32_t xid_ = 0;
+};
+
+}  // namespace
+}  // namespace latchkey::tree
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::size_t kMostSteps = 200;
+  latchkey::tree::Input input({reinterpret_cast<const char*>(data), size});
+  latchkey::tree::World world;
+  for (std::size_t i = 0; i < kMostSteps && !input.empty(); ++i) world.step(input);
+  world.finish();
+  return 0;
+}
