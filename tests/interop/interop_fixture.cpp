@@ -40,5 +40,11 @@ INSTANTIATE_TEST_SUITE_P(Standalone, ElectionInteropTest,
                          testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, ElectionInteropTest, testing::Values(ServiceKind::kEnsemble));
 INSTANTIATE_TEST_SUITE_P(Standalone, InspectInteropTest, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, MutexInteropTest, testing::Values(ServiceKind::kEmbedded));
+INSTANTIATE_TEST_SUITE_P(Embedded, KazooInteropTest, testing::Values(ServiceKind::kEmbedded));
+INSTANTIATE_TEST_SUITE_P(Embedded, RwLockInteropTest, testing::Values(ServiceKind::kEmbedded));
+INSTANTIATE_TEST_SUITE_P(Embedded, SemaphoreInteropTest, testing::Values(ServiceKind::kEmbedded));
+INSTANTIATE_TEST_SUITE_P(Embedded, ElectionInteropTest, testing::Values(ServiceKind::kEmbedded));
+INSTANTIATE_TEST_SUITE_P(Embedded, InspectInteropTest, testing::Values(ServiceKind::kEmbedded));
 
 }  // namespace latchkey::test_support

@@ -36,7 +36,7 @@ std::string Peer::answer(const std::string& who, Deadline deadline) {
   return first;
 }
 
-std::vector<std::string> curator_command() {
+std::vector<std::string> curator_program(const std::string& main_class) {
   // The jar's manifest names what it needs, but for a logger. The flags are for a quick start.
   return {"java",
           "-Xshare:auto",
@@ -46,10 +46,12 @@ std::vector<std::string> curator_command() {
           "-XX:-UsePerfData",
           "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
           "-cp",
-          std::string(LATCHKEY_CURATOR_PEER) +
+          std::string(LATCHKEY_CURATOR_CLASSES) +
               ":/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-simple.jar",
-          "latchkey.peer.Peer"};
+          main_class};
 }
+
+std::vector<std::string> curator_command() { return curator_program("latchkey.peer.Peer"); }
 
 std::vector<std::string> kazoo_command() {
   // Debian's own interpreter, which finds Debian's kazoo. -B: no compiled files in the tree.

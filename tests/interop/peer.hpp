@@ -51,6 +51,9 @@ class Peer {
   std::map<std::string, std::deque<std::string>> answers_;
 };
 
+/// The command line of a Java program of ours that uses Curator.
+[[nodiscard]] std::vector<std::string> curator_program(const std::string& main_class);
+
 /// The command lines of the two programs.
 [[nodiscard]] std::vector<std::string> curator_command();
 [[nodiscard]] std::vector<std::string> kazoo_command();
