@@ -71,7 +71,8 @@ class ElectionTest : public MutexTest {
     std::vector<std::string> ids;
     for (const std::string& name : witness.queue(directory)) {
       const auto node = witness.session().get(directory + "/" + name, soon());
-      if (node) ids.push_back(node->data);
+      // What comes behind the first line is not the id.
+      if (node) ids.push_back(node->data.substr(0, node->data.find('\n')));
     }
     return ids;
   }

@@ -10,6 +10,7 @@ namespace latchkey::test_support {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, LeaderTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, LeaderTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, LeaderTest, testing::Values(ServiceKind::kEmbedded));
 
 namespace {
 

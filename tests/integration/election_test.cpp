@@ -11,6 +11,7 @@ namespace latchkey::test_support {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, ElectionTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, ElectionTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, ElectionTest, testing::Values(ServiceKind::kEmbedded));
 
 namespace {
 

@@ -275,6 +275,40 @@ TEST_P(LockDelayTest, H73_ASessionThatEndsDuringTheDelaySaysSo) {
   EXPECT_TRUE(fails_with(next.answer(), Code::kClosed));
 }
 
+TEST_P(LockDelayTest, H73_ASilenceDuringTheDelayCostsNobodyItsPlace) {
+  // The delay ends before we are heard again, or after.
+  for (const auto delay : {200ms, 3000ms}) {
+    hold_and_vanish();
+    Proxied one = open_proxied(quick(4s));
+    const Lease clock = take(one.session, fresh_path());
+    Waiter next(delayed(one.session, delay));
+    ASSERT_TRUE(witness.queue_reaches(directory, 1));
+    const std::string entry = directory + "/" + witness.queue(directory).front();
+    one.proxy->hold(Hold::kBoth);
+    ASSERT_TRUE(eventually([&] { return clock.state() == LeaseState::kLost; }));
+    one.proxy->release();
+    ASSERT_TRUE(next.holds());
+    EXPECT_EQ(next.lease().node(), entry);
+    EXPECT_TRUE(ok(next.lease().check(soon())));
+  }
+}
+
+TEST_P(LockDelayTest, H09_H73_AHolderWhoseLeaseRanOutIsToldAndCountsAsVanished) {
+  Proxied one = open_proxied(quick(4s));
+  auto lease = delayed(one.session, 1h).lock(soon());
+  ASSERT_TRUE(ok(lease));
+  one.proxy->hold(Hold::kBoth);
+  ASSERT_TRUE(eventually([&] { return lease->lost().stop_requested(); }));
+  one.proxy->release();
+  // The session has survived; its lock has not, and its mark stays behind.
+  EXPECT_TRUE(witness.is_quiet(directory));
+  EXPECT_EQ(one.session.state(), SessionState::kConnected);
+  auto mark = witness.synced().get(directory, soon());
+  ASSERT_TRUE(ok(mark));
+  EXPECT_EQ(mark->data, "held " + std::to_string(lease->token().zxid()));
+  EXPECT_EQ(lease->release(), Released::kAlreadyOver);
+}
+
 TEST_P(LockDelayTest, AWishThatComesDuringTheDelayIsForTheHolderItBecomes) {
   hold_and_vanish();
   Waiter next(delayed(open(quick(1s))));
@@ -307,8 +341,10 @@ TEST_P(LockDelayTest, NamedLocksAndNegativeDelaysAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, HandOverTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, HandOverTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, HandOverTest, testing::Values(ServiceKind::kEmbedded));
 INSTANTIATE_TEST_SUITE_P(Standalone, LockDelayTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, LockDelayTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, LockDelayTest, testing::Values(ServiceKind::kEmbedded));
 
 }  // namespace
 }  // namespace latchkey::test_support

@@ -8,6 +8,7 @@
 
 #include "integration/mutex_fixture.hpp"
 #include "integration/watch_count.hpp"
+#include "latchkey/semaphore.hpp"
 
 /// A lock's queue as data, as it is and as it changes.
 namespace latchkey::test_support {
@@ -17,8 +18,10 @@ class QueueWatchTest : public MutexTest {};
 
 INSTANTIATE_TEST_SUITE_P(Standalone, InspectTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, InspectTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, InspectTest, testing::Values(ServiceKind::kEmbedded));
 INSTANTIATE_TEST_SUITE_P(Standalone, QueueWatchTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, QueueWatchTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, QueueWatchTest, testing::Values(ServiceKind::kEmbedded));
 
 namespace {
 
@@ -182,10 +185,12 @@ TEST_P(InspectTest, ASemaphoreIsShownByItsPermits) {
   make_node(session, directory);
   make_node(session, directory + "/locks");
   make_node(session, directory + "/leases");
+  Session other = open();
   make_entry(session, directory + "/leases", "lease-");
   make_entry(session, directory + "/leases", "lease-");
-  make_entry(session, directory + "/locks", "lock-");
+  make_entry(other, directory + "/locks", "lock-");
   make_node(session, directory + "/readme");
+  ASSERT_TRUE(ok(session.sync(directory, soon())));
 
   const auto queue = inspect(session, directory, soon());
 
@@ -193,6 +198,29 @@ TEST_P(InspectTest, ASemaphoreIsShownByItsPermits) {
   EXPECT_THAT(standings(*queue), ElementsAre(kHolds, kHolds, kWaits, kForeign));
   EXPECT_THAT(queue->entries[0].node, HasSubstr("leases/_c_"));
   EXPECT_THAT(queue->warnings, IsEmpty());
+}
+
+TEST_P(InspectTest, PermitsThatWaitForRoomAreNotShownAsHeld) {
+  Session session = open();
+  const Semaphore pool(session, directory, {.size = 3});
+  auto two = pool.permits(2).lock(soon());
+  ASSERT_TRUE(ok(two));
+  Waiter next(Semaphore(open(), directory, {.size = 3}).permits(2));
+  ASSERT_TRUE(eventually([&] {
+    const auto leases = session.children(directory + "/leases", soon());
+    return leases && leases->names.size() == 4;
+  }));
+
+  const auto before = inspect(session, directory, soon());
+  ASSERT_TRUE(ok(before));
+  EXPECT_THAT(standings(*before), ElementsAre(kHolds, kHolds, kWaits, kWaits, kWaits));
+
+  two->release();
+  ASSERT_TRUE(next.holds());
+  ASSERT_TRUE(ok(session.sync(directory, soon())));
+  const auto after = inspect(session, directory, soon());
+  ASSERT_TRUE(ok(after));
+  EXPECT_EQ(after->holders().size(), 2U);
 }
 
 TEST_P(InspectTest, WarnsOfOrphansAndOfClientsThatDoNotSeeEachOther) {
@@ -345,7 +373,8 @@ TEST_P(QueueWatchTest, ShowsASemaphoreAsItChanges) {
   const QueueWatch watch(open(), directory, pictures.adder());
   ASSERT_TRUE(shows(pictures, has_entries(0)));
 
-  make_entry(session, directory + "/locks", "lock-");
+  Session other = open();
+  make_entry(other, directory + "/locks", "lock-");
   ASSERT_TRUE(shows(pictures, has_entries(1)));
   make_node(session, directory + "/leases");
   const Created lease = make_entry(session, directory + "/leases", "lease-");

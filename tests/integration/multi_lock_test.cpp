@@ -1,12 +1,11 @@
 #include "latchkey/multi_lock.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <thread>
 
 #include <gmock/gmock.h>
 
-#include "integration/mutex_fixture.hpp"
+#include "integration/sweep_fixture.hpp"
 
 /// Several locks as one (H49).
 namespace latchkey::test_support {
@@ -45,6 +44,7 @@ class MultiLockTest : public MutexTest {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, MultiLockTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, MultiLockTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, MultiLockTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(MultiLockTest, H49_AnUncontendedLockIsOneTransactionInOneFlush) {
   Proxied one = open_proxied();
@@ -334,74 +334,32 @@ TEST_P(MultiLockTest, H49_ATransactionOfWhichOnlyAPartIsFoundIsGivenUp) {
   }
 }
 
-using Cut = int (FaultProxy::*)(const Match&);
-constexpr Cut kCuts[] = {&FaultProxy::cut_before_request, &FaultProxy::cut_after_request,
-                         &FaultProxy::cut_before_reply, &FaultProxy::cut_after_reply};
-
-/// The fault sweep of mutex_sweep_test.cpp, for two members.
-class MultiLockSweepTest : public MutexTest {
+class MultiLockSweepTest : public SweepTest {
  protected:
-  void go_through(const std::string& path) {
+  void go_through(const std::string& path) override {
     const std::string x = path + "-x";
     const std::string y = path + "-y";
-    Section section;
     Waiter a(MultiLock(first, {x, y}));
-    ASSERT_TRUE(a.holds());
-    section.enter(a.lease());
+    ASSERT_NO_FATAL_FAILURE(enter(a));
     Waiter b(MultiLock(second, {y, x}));
     ASSERT_TRUE(witness.queue_reaches(x, 2));
     Waiter c(MultiLock(first, {x, y}));
     ASSERT_TRUE(witness.queue_reaches(x, 3));
     ASSERT_TRUE(witness.queue_reaches(y, 3));
-    c.cancel();
-    ASSERT_FALSE(c.holds());
-    EXPECT_TRUE(fails_with(c.answer(), Code::kCancelled));
+    ASSERT_NO_FATAL_FAILURE(give_up(c));
     EXPECT_FALSE(b.has_answer());
 
-    section.leave();
-    a.lease().release();
-    ASSERT_TRUE(b.holds());
-    section.enter(b.lease());
-    EXPECT_NE(b.lease().state(), LeaseState::kLost);
-    section.leave();
-    b.lease().release();
+    ASSERT_NO_FATAL_FAILURE(hand_on(a, b));
+    let_go(b);
 
-    EXPECT_EQ(section.overlaps(), 0);
-    EXPECT_EQ(section.disorders(), 0);
     EXPECT_TRUE(witness.is_quiet(x));
     EXPECT_TRUE(witness.is_quiet(y));
   }
-
-  void sweep(
-      Op op, const std::function<void()>& before = [] {}) {
-    for (const Cut cut : kCuts) {
-      int nth = 0;
-      int fired = 1;
-      while (fired > 0) {
-        SCOPED_TRACE(testing::Message() << "op " << static_cast<int>(op) << " no. " << ++nth);
-        before();
-        const int fault = (proxy.*cut)({op, nth});
-        go_through(fresh_path());
-        fired = proxy.fired(fault);
-        proxy.disarm_all();
-        ASSERT_FALSE(HasFatalFailure());
-        ASSERT_LT(nth, 40) << "the faults do not come to an end";
-      }
-      EXPECT_GT(nth, 1) << "nothing was swept";
-    }
-    EXPECT_EQ(first.id(), first_id);
-    EXPECT_EQ(second.id(), second_id);
-  }
-
-  FaultProxy proxy{service().follower()};
-  Session first = open_session(proxy.connect_string(), quick(60s));
-  Session second = open_session(proxy.connect_string(), quick(60s));
-  const std::int64_t first_id = first.id();
-  const std::int64_t second_id = second.id();
 };
 
 INSTANTIATE_TEST_SUITE_P(Standalone, MultiLockSweepTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, MultiLockSweepTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, MultiLockSweepTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(MultiLockSweepTest, H01_Multi) { sweep(Op::kMulti); }
 TEST_P(MultiLockSweepTest, H71_List) { sweep(Op::kGetChildren); }
@@ -464,6 +422,7 @@ class MultiLockCancelTest : public MultiLockTest {
 INSTANTIATE_TEST_SUITE_P(Standalone, MultiLockCancelTest,
                          testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, MultiLockCancelTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, MultiLockCancelTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(MultiLockCancelTest, H06_AStopRequestAtAnyStepLeavesNothing) {
   make_both();

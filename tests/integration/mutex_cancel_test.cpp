@@ -71,6 +71,7 @@ class MutexCancelTest : public MutexTest {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, MutexCancelTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, MutexCancelTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, MutexCancelTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(MutexCancelTest, H06_AStopRequestAtAnyStepLeavesNothing) {
   for (const Stage& stage : stages()) give_up_at(stage, GiveUp::kStop, Weather::kFair);

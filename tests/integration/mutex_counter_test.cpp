@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
+#include "latchkey/multi_lock.hpp"
+#include "latchkey/semaphore.hpp"
 #include "support/raw_client.hpp"
 #include "wire/jute.hpp"
 
@@ -75,6 +77,19 @@ class MutexCounterTest : public testing::Test {
     log.create("/locks", 1);
     log.create("/locks/seed", next);
     log.remove("/locks/seed");
+    start_with(log);
+  }
+  /// The next lease of the semaphore /pool gets this number.
+  void start_semaphore_at(std::int32_t next) {
+    TransactionLog log;
+    log.create("/pool", 1);
+    log.create("/pool/locks", 1);
+    log.create("/pool/leases", 2);
+    log.create("/pool/leases/seed", next);
+    log.remove("/pool/leases/seed");
+    start_with(log);
+  }
+  void start_with(const TransactionLog& log) {
     log.save(server.folder() / "data");
     server.start();
   }
@@ -129,6 +144,60 @@ TEST_F(MutexCounterTest, H35_NewcomersHoldBackUntilTheOldQueueHasDrained) {
   ASSERT_TRUE(other.holds());
   EXPECT_GT(other.lease().token(), winner.lease().token());
   EXPECT_THAT(other.lease().node(), HasSubstr("-lock-000000000"));
+}
+
+TEST_F(MutexCounterTest, H35_AMultiLockSaysWhatToDoAndLeavesNothing) {
+  start_at(1 << 30);
+  Session session = open();
+  const MultiLock both(session, {"/other", directory});
+
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(fails_with(both.lock(soon()), Code::kCounterExhausted, "once with a Mutex"));
+    EXPECT_TRUE(fails_with(both.try_lock(), Code::kCounterExhausted, directory));
+  }
+  EXPECT_TRUE(eventually([&] { return session.call(Ephemerals{"/"}, soon())->empty(); }));
+
+  ASSERT_TRUE(ok(take(session, directory).release(soon())));  // As it says.
+  auto lease = both.lock(soon());
+  ASSERT_TRUE(ok(lease));
+  EXPECT_THAT(lease->nodes().back(), HasSubstr("-lock-000000000"));
+}
+
+TEST_F(MutexCounterTest, H35_ASemaphoreMakesItsLeasesAnewWhenTheyAreAllBack) {
+  for (const std::int32_t next : {1 << 30, INT32_MAX - 1}) {
+    start_semaphore_at(next);
+    Session session = open();
+    const Semaphore pool(session, "/pool", {.size = 2});
+
+    auto both = pool.permits(2).lock(soon());
+
+    ASSERT_TRUE(ok(both)) << next;
+    EXPECT_THAT(both->nodes(), testing::Each(HasSubstr("-lease-000000000"))) << next;
+    EXPECT_TRUE(fails_with(pool.permits(1).try_lock(), Code::kBusy));
+    server.wipe();
+  }
+}
+
+TEST_F(MutexCounterTest, H35_WhoeverHasAnOldLeaseIsWaitedFor) {
+  start_semaphore_at((1 << 30) - 1);
+  Session first = open();
+  Session second = open();
+  auto old = Semaphore(first, "/pool", {.size = 2}).permits(1).lock(soon());
+  ASSERT_TRUE(ok(old));
+  EXPECT_THAT(old->node(), HasSubstr("-lease-1073741823"));
+
+  // A permit is free, but its number would be beyond the limit.
+  Waiter next(Semaphore(second, "/pool", {.size = 2}).permits(1));
+  ASSERT_TRUE(eventually([&] { return first.children("/pool/locks", soon())->names.size() == 1; }));
+  EXPECT_TRUE(fails_with(Semaphore(first, "/pool", {.size = 2}).permits(1).lock(deadline_in(300ms)),
+                         Code::kTimedOut));
+  EXPECT_FALSE(next.has_answer());
+  EXPECT_EQ(old->state(), LeaseState::kHeld);
+  old->release();
+
+  ASSERT_TRUE(next.holds());
+  EXPECT_GT(next.lease().token(), old->token());
+  EXPECT_THAT(next.lease().node(), HasSubstr("-lease-000000000"));
 }
 
 TEST_F(MutexCounterTest, H35_AForeignChildInTheWayIsNamed) {

@@ -100,7 +100,9 @@ Lease take(const Session& session, const std::string& directory, MutexOptions op
 
 INSTANTIATE_TEST_SUITE_P(Standalone, MutexTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, MutexTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, MutexTest, testing::Values(ServiceKind::kEmbedded));
 INSTANTIATE_TEST_SUITE_P(Standalone, LeaseTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, LeaseTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, LeaseTest, testing::Values(ServiceKind::kEmbedded));
 
 }  // namespace latchkey::test_support

@@ -1,11 +1,10 @@
-#include <dirent.h>
-
 #include <algorithm>
 #include <iterator>
 
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
+#include "integration/thread_count.hpp"
 
 /// Who gets the lock, in which order, and who is woken on the way.
 namespace latchkey::test_support {
@@ -13,15 +12,6 @@ namespace {
 
 using testing::IsEmpty;
 using wire::Op;
-
-/// How many threads this process has.
-int threads() {
-  DIR* tasks = ::opendir("/proc/self/task");
-  int count = 0;
-  while (const dirent* task = ::readdir(tasks)) count += task->d_name[0] != '.' ? 1 : 0;
-  ::closedir(tasks);
-  return count;
-}
 
 /// Locks and lets go `cycles` times; what is counted is unprotected but for the lock.
 void contend(const Mutex& mutex, int cycles, Section& section, long& unprotected) {

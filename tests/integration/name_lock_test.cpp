@@ -1,11 +1,10 @@
 #include "latchkey/name_lock.hpp"
 
-#include <functional>
 #include <thread>
 
 #include <gmock/gmock.h>
 
-#include "integration/mutex_fixture.hpp"
+#include "integration/sweep_fixture.hpp"
 #include "latchkey/inspect.hpp"
 
 /// The lock that is one node (M8).
@@ -37,6 +36,7 @@ class NameLockTest : public MutexTest {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, NameLockTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, NameLockTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, NameLockTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(NameLockTest, AGuardIsRefusedBecauseTheNameReturns) {
   auto lease = NameLock(open(), node).lock(soon());
@@ -306,73 +306,29 @@ TEST_P(NameLockTest, H07_ALostCreateIsNotMistakenForThatOfAnotherAttempt) {
 
 // ---- Faults and giving up -----------------------------------------------------------------------
 
-using Cut = int (FaultProxy::*)(const Match&);
-constexpr Cut kCuts[] = {&FaultProxy::cut_before_request, &FaultProxy::cut_after_request,
-                         &FaultProxy::cut_before_reply, &FaultProxy::cut_after_reply};
-
-/// The fault sweep of mutex_sweep_test.cpp.
-class NameLockSweepTest : public MutexTest {
+class NameLockSweepTest : public SweepTest {
  protected:
-  void go_through(const std::string& node) {
-    Section section;
+  void go_through(const std::string& path) override {
+    const std::string node = path + "/name";
     Waiter a(NameLock(first, node));
-    ASSERT_TRUE(a.holds());
-    section.enter(a.lease());
+    ASSERT_NO_FATAL_FAILURE(enter(a));
     Waiter b(NameLock(second, node));
     ASSERT_TRUE(eventually([&] { return witness.watches_below(node) >= 1; }));
     Waiter c(NameLock(first, node));
-    c.cancel();
-    ASSERT_FALSE(c.holds());
-    EXPECT_TRUE(fails_with(c.answer(), Code::kCancelled));
+    ASSERT_NO_FATAL_FAILURE(give_up(c));
     EXPECT_FALSE(b.has_answer());
 
-    section.leave();
-    a.lease().release();
-    ASSERT_TRUE(b.holds());
-    section.enter(b.lease());
-    EXPECT_NE(b.lease().state(), LeaseState::kLost);
-    section.leave();
-    b.lease().release();
+    ASSERT_NO_FATAL_FAILURE(hand_on(a, b));
+    let_go(b);
 
-    EXPECT_EQ(section.overlaps(), 0);
-    EXPECT_EQ(section.disorders(), 0);
-    EXPECT_TRUE(eventually([&] {
-      static_cast<void>(witness.session().sync(node, soon()));
-      return !witness.synced().exists(node, soon())->has_value();
-    }));
+    EXPECT_TRUE(eventually([&] { return !witness.synced().exists(node, soon())->has_value(); }));
     EXPECT_TRUE(eventually([&] { return witness.watches_below(node) == 0; }));
   }
-
-  void sweep(
-      Op op, const std::function<void()>& before = [] {}) {
-    for (const Cut cut : kCuts) {
-      int nth = 0;
-      int fired = 1;
-      while (fired > 0) {
-        SCOPED_TRACE(testing::Message() << "op " << static_cast<int>(op) << " no. " << ++nth);
-        before();
-        const int fault = (proxy.*cut)({op, nth});
-        go_through(fresh_path() + "/name");
-        fired = proxy.fired(fault);
-        proxy.disarm_all();
-        ASSERT_FALSE(HasFatalFailure());
-        ASSERT_LT(nth, 40) << "the faults do not come to an end";
-      }
-      EXPECT_GT(nth, 1) << "nothing was swept";
-    }
-    EXPECT_EQ(first.id(), first_id);
-    EXPECT_EQ(second.id(), second_id);
-  }
-
-  FaultProxy proxy{service().follower()};
-  Session first = open_session(proxy.connect_string(), quick(60s));
-  Session second = open_session(proxy.connect_string(), quick(60s));
-  const std::int64_t first_id = first.id();
-  const std::int64_t second_id = second.id();
 };
 
 INSTANTIATE_TEST_SUITE_P(Standalone, NameLockSweepTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, NameLockSweepTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, NameLockSweepTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(NameLockSweepTest, H01_Create) { sweep(Op::kCreate2); }
 TEST_P(NameLockSweepTest, H39_Container) { sweep(Op::kCreateContainer); }

@@ -116,8 +116,38 @@ TEST_P(RecursiveMutexTest, ACancelledFirstLevelLeavesNothing) {
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
+TEST_P(RecursiveMutexTest, H70_OwnersOfOneSessionPassTheLockOnWhenTheLastLevelIsReleased) {
+  const RecursiveMutex mutex(open(), directory, {.hand_over = {.count = 8, .time = 60s}});
+  const Owner owner;
+  auto outer = mutex.of(owner).lock(soon());
+  auto inner = mutex.of(owner).lock(soon());
+  ASSERT_TRUE(ok(outer) && ok(inner));
+  auto next = mutex.of(Owner()).lock_async(deadline_in(60s)).future();
+  outer->release();
+  EXPECT_NE(next.wait_for(0s), std::future_status::ready);
+  inner->release();
+  auto lease = next.get();
+  ASSERT_TRUE(ok(lease));
+  EXPECT_EQ(lease->token(), Token(outer->token().zxid(), 1));
+}
+
+TEST_P(RecursiveMutexTest, APlainMutexLockedAgainWaitsAndItsErrorNamesOurOwnEntry) {
+  const Mutex plain = mutex(open());
+  auto outer = plain.lock(soon());
+  ASSERT_TRUE(ok(outer));
+  Waiter again(plain);
+  ASSERT_TRUE(witness.queue_reaches(directory, 2));
+  EXPECT_FALSE(again.has_answer());
+  again.cancel();
+  EXPECT_FALSE(again.holds());
+  EXPECT_TRUE(
+      fails_with(again.answer(), Code::kCancelled, outer->node().substr(directory.size() + 1)));
+  EXPECT_EQ(outer->state(), LeaseState::kHeld);
+}
+
 INSTANTIATE_TEST_SUITE_P(Standalone, RecursiveMutexTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, RecursiveMutexTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, RecursiveMutexTest, testing::Values(ServiceKind::kEmbedded));
 
 }  // namespace
 }  // namespace latchkey::test_support

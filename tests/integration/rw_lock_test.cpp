@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
+#include "integration/watch_count.hpp"
 
 namespace latchkey::test_support {
 namespace {
@@ -202,6 +203,26 @@ TEST_P(RwLockTest, TheDirectoryPolicyGrantsAsTheTargetedOne) {
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
+/// Every wake uses up the watch on the directory and sets another.
+TEST_P(RwLockTest, H29_AWaiterOfTheHerdThatWasWokenOftenLeavesNoWatchBehind) {
+  auto holder = queue_up(rw(open()).write());
+  ASSERT_TRUE(holder->holds());
+  Proxied herded = open_proxied();
+  auto waiter = queue_up(rw(herded.session, WatchPolicy::kDirectory).write());
+  const TrafficFilter lists = replies_to(Op::kGetChildren);
+  ASSERT_TRUE(herded.proxy->log().wait_for(lists, 1, soon()));
+  for (std::size_t wakes = 1; wakes <= 3; ++wakes) {
+    make_node(witness.session(), directory + "/stir-" + std::to_string(wakes));
+    ASSERT_TRUE(herded.proxy->log().wait_for(lists, 1 + wakes, soon()));
+  }
+
+  waiter->cancel();
+  ASSERT_FALSE(waiter->holds());
+  holder->lease().release();
+
+  EXPECT_TRUE(eventually([&] { return watches_of_all(service()) == 0; }));
+}
+
 TEST_P(RwLockTest, ATargetedReleaseWakesNobodyWhomItDoesNotConcern) {
   auto first = queue_up(rw(open()).read());
   auto second = queue_up(rw(open()).read());
@@ -260,6 +281,7 @@ TEST_P(RwLockTest, UnderLoadReadersShareAndWritersAreAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, RwLockTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, RwLockTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, RwLockTest, testing::Values(ServiceKind::kEmbedded));
 
 }  // namespace
 }  // namespace latchkey::test_support

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <sstream>
 #include <thread>
 
 #include <gmock/gmock.h>
 
+#include "integration/fake_server.hpp"
 #include "integration/mutex_fixture.hpp"
+#include "integration/watch_count.hpp"
 
 namespace latchkey::test_support {
 
@@ -34,26 +35,17 @@ class SemaphoreTest : public MutexTest {
     for (const std::string& part : {locks, leases}) {
       if (auto quiet = witness.is_quiet(part); !quiet) return quiet << " in " << part;
     }
+    const auto watches = [] { return watches_of_all(service()); };
     if (eventually([&] { return watches() == 0; })) return testing::AssertionSuccess();
     return testing::AssertionFailure() << watches() << " watches are left somewhere";
   }
-  /// How many watches the servers keep. Unlike "wchp" this counts watches on children too.
-  [[nodiscard]] static int watches() {
-    std::istringstream answer(service().word("mntr"));
-    int sum = 0;
-    for (std::string line; std::getline(answer, line);) {
-      constexpr std::string_view kCount = "zk_watch_count\t";
-      if (line.starts_with(kCount)) sum += std::stoi(line.substr(kCount.size()));
-    }
-    return sum;
-  }
-
   const std::string locks = directory + "/locks";
   const std::string leases = directory + "/leases";
 };
 
 INSTANTIATE_TEST_SUITE_P(Standalone, SemaphoreTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, SemaphoreTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, SemaphoreTest, testing::Values(ServiceKind::kEmbedded));
 
 namespace {
 
@@ -324,6 +316,39 @@ TEST_P(SemaphoreTest, H48_ASizeThatFallsBelowWhatTheHeadWantsEndsItsWait) {
   EXPECT_TRUE(fails_with(three.answer(), Code::kInvalidOption, "has 2"));
   EXPECT_TRUE(witness.queue_reaches(leases, 3)) << "the next one is the head";
   EXPECT_FALSE(one.has_answer()) << "it agreed with the size of its day, and goes along";
+}
+
+TEST_P(SemaphoreTest, H76_TheSizeIsReadBehindASyncInOneFlush) {
+  Proxied one = open_proxied();
+  make_layout("4");
+  one.proxy->log().clear();
+
+  const auto size = semaphore(one.session).size(soon());
+
+  ASSERT_TRUE(ok(size));
+  EXPECT_EQ(*size, 4);
+  std::vector<TrafficRecord> sent;
+  for (const TrafficRecord& record : one.proxy->log().records()) {
+    if (requests_of(record.op)(record) && record.path == directory) sent.push_back(record);
+  }
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].op, Op::kSync);
+  EXPECT_EQ(sent[1].op, Op::kGetData);
+  EXPECT_EQ(sent[0].flush, sent[1].flush);
+}
+
+TEST(SemaphoreSize, H76_WithoutTheSyncWhatWasReadIsNoAnswer) {
+  FakeServer server([](FakeServer::Guest& guest, int) {
+    if (!guest.greet()) return;
+    while (const auto request = guest.next_request()) {
+      const bool is_read = request->op == Op::kGetData;
+      guest.send(is_read ? reply_frame(request->xid, wire::Err::kOk, wire::GetDataReply{"4", {}})
+                         : reply_frame(request->xid, wire::Err::kNoAuth));
+    }
+  });
+  const Session session = open_session(server.connect_string(), quick());
+
+  EXPECT_TRUE(fails_with(Semaphore(session, "/pool").size(soon()), Code::kNotAuthorized, "/pool"));
 }
 
 TEST_P(SemaphoreTest, OneThatCuratorMadeIsJoinedWithAWarning) {

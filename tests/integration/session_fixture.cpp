@@ -43,6 +43,15 @@ class ThreeServers final : public Service {
   }
 };
 
+class Embedded final : public Service {
+ public:
+  std::vector<std::string> servers() override { return {shared_embedded().connect_string()}; }
+  std::string word(std::string_view word) override { return shared_embedded().word(word); }
+  void kill_all() override { shared_embedded().kill(); }
+  void start_all() override { shared_embedded().start(); }
+  std::string follower() override { return shared_embedded().connect_string(); }
+};
+
 std::string hex(std::int64_t number) {
   std::array<char, 16> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
@@ -86,14 +95,24 @@ int Service::watches_of(std::int64_t session) {
 }
 
 std::ostream& operator<<(std::ostream& out, ServiceKind kind) {
-  return out << (kind == ServiceKind::kStandalone ? "Standalone" : "Ensemble");
+  switch (kind) {
+    case ServiceKind::kStandalone: return out << "Standalone";
+    case ServiceKind::kEnsemble: return out << "Ensemble";
+    case ServiceKind::kEmbedded: break;
+  }
+  return out << "Embedded";
 }
 
 Service& shared_service(ServiceKind kind) {
   static Standalone standalone;
   static ThreeServers ensemble;
-  if (kind == ServiceKind::kStandalone) return standalone;
-  return ensemble;
+  static Embedded embedded;
+  switch (kind) {
+    case ServiceKind::kStandalone: return standalone;
+    case ServiceKind::kEnsemble: return ensemble;
+    case ServiceKind::kEmbedded: break;
+  }
+  return embedded;
 }
 
 SessionOptions quick(std::chrono::milliseconds timeout) {

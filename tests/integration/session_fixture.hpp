@@ -50,7 +50,8 @@ class Service {
   [[nodiscard]] int watches_of(std::int64_t session);
 };
 
-enum class ServiceKind { kStandalone, kEnsemble };
+/// Apache ZooKeeper, alone or as three; and `latchkey serve`.
+enum class ServiceKind { kStandalone, kEnsemble, kEmbedded };
 
 std::ostream& operator<<(std::ostream& out, ServiceKind kind);
 

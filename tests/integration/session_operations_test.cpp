@@ -407,5 +407,6 @@ TEST_P(SessionTest, PipelinesThousandsOfRequestsInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, SessionTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, SessionTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, SessionTest, testing::Values(ServiceKind::kEmbedded));
 
 }  // namespace latchkey::test_support

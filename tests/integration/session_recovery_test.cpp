@@ -299,7 +299,7 @@ TEST_P(SessionTest, H66_AnExpiredSessionStaysOverAndANewOneWorks) {
   EXPECT_TRUE(fails_with(session.wait_connected(soon()), Code::kSessionLost));
   EXPECT_TRUE(fails_with(session.call(Authenticate{"digest", "a:b"}, soon()), Code::kSessionLost));
   // No server has said that its nodes are gone, so close() does not say it either.
-  EXPECT_TRUE(fails_with(session.close(soon()), Code::kTimedOut, "without the server's word"));
+  EXPECT_TRUE(fails_with(session.close(soon()), Code::kSessionLost, "without the server's word"));
   EXPECT_EQ(session.state(), kExpired);
 
   Session fresh = open_session(proxy.connect_string());

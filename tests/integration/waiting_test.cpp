@@ -1,7 +1,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <coroutine>
 #include <latch>
 #include <shared_mutex>
 
@@ -18,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
+#include "integration/task.hpp"
 #include "latchkey/asio.hpp"
 #include "latchkey/lockable.hpp"
 #include "latchkey/multi_lock.hpp"
@@ -147,45 +147,6 @@ TEST_P(WaitingTest, H53_AForkedChildDoesNotCancelItsParentsRequest) {
 }
 
 // ---- Coroutines ---------------------------------------------------------------------------------
-
-/// As little of a coroutine type as will do. Destroying it destroys the coroutine, which must not
-/// be running at that moment: it waits, or has ended.
-class Task {
- public:
-  struct promise_type {
-    /// Says that the coroutine has ended when it is suspended for the last time, and not before.
-    struct End {
-      std::shared_ptr<std::atomic<bool>> ended;
-      bool await_ready() noexcept { return false; }
-      void await_suspend(std::coroutine_handle<>) noexcept { *std::shared_ptr(ended) = true; }
-      void await_resume() noexcept {}
-    };
-
-    Task get_return_object() {
-      return Task(std::coroutine_handle<promise_type>::from_promise(*this), ended);
-    }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    End final_suspend() noexcept { return {ended}; }
-    void return_void() {}
-    void unhandled_exception() { std::terminate(); }
-
-    std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
-  };
-
-  Task(std::coroutine_handle<promise_type> handle, std::shared_ptr<std::atomic<bool>> ended)
-      : handle_(handle), ended_(std::move(ended)) {}
-  Task(const Task&) = delete;
-  Task& operator=(const Task&) = delete;
-  ~Task() { handle_.destroy(); }
-
-  [[nodiscard]] bool ends() const {
-    return eventually([this] { return ended_->load(); });
-  }
-
- private:
-  std::coroutine_handle<promise_type> handle_;
-  std::shared_ptr<std::atomic<bool>> ended_;
-};
 
 Task lock_twice(Mutex mutex, Recorder<std::string> log) {
   for (int i = 0; i < 2; ++i) {
@@ -494,6 +455,7 @@ TEST_P(WaitingTest, WorkIsAskedToStopFromOutside) {
 
 INSTANTIATE_TEST_SUITE_P(Standalone, WaitingTest, testing::Values(ServiceKind::kStandalone));
 INSTANTIATE_TEST_SUITE_P(Ensemble, WaitingTest, testing::Values(ServiceKind::kEnsemble));
+INSTANTIATE_TEST_SUITE_P(Embedded, WaitingTest, testing::Values(ServiceKind::kEmbedded));
 
 }  // namespace
 }  // namespace latchkey::test_support

@@ -151,13 +151,7 @@ void ApacheServer::wipe() {
 bool ApacheServer::running() { return process_ && process_->running(); }
 
 std::string ApacheServer::word(std::string_view word, Deadline deadline) const {
-  const Fd fd = connect_to(Endpoint(connect_string()), deadline);
-  if (!fd || !send_all(fd.get(), word, deadline)) return {};
-  std::string answer;
-  while (wait_ready(fd.get(), POLLIN, deadline)) {
-    if (receive_some(fd.get(), answer) == Received::kEnd) return answer;
-  }
-  return {};
+  return ask_word(Endpoint(connect_string()), word, deadline);
 }
 
 ApacheMode ApacheServer::mode() const {

@@ -9,14 +9,20 @@ namespace latchkey::test_support {
 RawClient::RawClient(std::string endpoint, Duration patience)
     : endpoint_(std::move(endpoint)), patience_(patience) {}
 
-std::optional<wire::ConnectResponse> RawClient::connect(int timeout_ms,
-                                                        const wire::ConnectResponse& earlier) {
+bool RawClient::dial() {
   splitter_ = wire::FrameSplitter(64U << 20U);
   unsent_.clear();
   fd_ = connect_to(Endpoint(endpoint_), deadline_in(patience_));
-  if (!fd_) return std::nullopt;
+  return static_cast<bool>(fd_);
+}
+
+std::optional<wire::ConnectResponse> RawClient::connect(int timeout_ms,
+                                                        const wire::ConnectResponse& earlier,
+                                                        std::int64_t seen_zxid) {
+  if (!dial()) return std::nullopt;
   wire::ConnectRequest request;
   request.timeout_ms = timeout_ms;
+  request.last_zxid_seen = seen_zxid;
   request.session_id = earlier.session_id;
   request.password = earlier.password.value_or(std::string(16, '\0'));
   wire::append_connect_request(unsent_, request, wire::Handshake::kWithReadOnly);

@@ -36,10 +36,15 @@ class RawClient {
 
   explicit RawClient(std::string endpoint, Duration patience = std::chrono::seconds(10));
 
-  /// Opens a session, or, with an answer of an earlier connect(), attaches to that one again.
+  /// Only the connection. False: there is none to be had.
+  bool dial();
+
+  /// Opens a session, or, with an answer of an earlier connect(), attaches to that one again. A
+  /// server that has seen less than `seen_zxid` hangs up.
   /// Nothing: no connection, or it was closed before an answer.
   std::optional<wire::ConnectResponse> connect(int timeout_ms,
-                                               const wire::ConnectResponse& earlier = {});
+                                               const wire::ConnectResponse& earlier = {},
+                                               std::int64_t seen_zxid = 0);
 
   /// Adds a request to the next flush() and returns its xid.
   template <class Message>

@@ -20,10 +20,12 @@ class SharedServers : public testing::Environment {
   void TearDown() override {
     server.reset();
     ensemble.reset();
+    embedded.reset();
   }
 
   std::unique_ptr<ApacheServer> server;
   std::unique_ptr<Ensemble> ensemble;
+  std::unique_ptr<EmbeddedServer> embedded;
 };
 
 // Registered before main, because GoogleTest takes no environment once the tests run. This file is
@@ -68,6 +70,12 @@ Ensemble& shared_ensemble() {
     throw std::runtime_error("the ensemble does not recover");
   }
   return ensemble;
+}
+
+EmbeddedServer& shared_embedded() {
+  if (!kShared->embedded) kShared->embedded = std::make_unique<EmbeddedServer>(LATCHKEY_COMMAND);
+  kShared->embedded->start();
+  return *kShared->embedded;
 }
 
 std::string fresh_path() {

@@ -216,4 +216,14 @@ void close_with_reset(int fd) {
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
+std::string ask_word(const Endpoint& server, std::string_view word, Deadline deadline) {
+  const Fd fd = connect_to(server, deadline);
+  if (!fd || !send_all(fd.get(), word, deadline)) return {};
+  std::string answer;
+  while (wait_ready(fd.get(), POLLIN, deadline)) {
+    if (receive_some(fd.get(), answer) == Received::kEnd) return answer;
+  }
+  return {};
+}
+
 }  // namespace latchkey::test_support

@@ -62,6 +62,10 @@ class Endpoint {
 /// The port of a free_port() as an address on the IPv4 loopback.
 [[nodiscard]] std::string loopback(std::uint16_t port);
 
+/// A server's whole answer to a four-letter word; empty if it does not come in time.
+[[nodiscard]] std::string ask_word(const Endpoint& server, std::string_view word,
+                                   Deadline deadline);
+
 /// A non-blocking listening socket. Throws std::system_error.
 [[nodiscard]] Fd listen_on(const Endpoint& endpoint);
 

@@ -1,0 +1,269 @@
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/driver.hpp"
+#include "support/eventually.hpp"
+#include "support/raw_client.hpp"
+
+// The border of the server over a journal that misbehaves.
+namespace latchkey::server {
+namespace {
+
+using namespace std::chrono_literals;
+using test_support::create_request;
+using test_support::eventually;
+using test_support::RawClient;
+using testing::HasSubstr;
+using wire::CreateMode;
+using wire::Err;
+using wire::Op;
+
+/// What the disk does, as the test wishes. Thread safety: any thread.
+class Disk {
+ public:
+  void fail_from_now_on() { failing_ = true; }
+  /// Appends wait until let_go().
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void let_go() {
+    {
+      const std::lock_guard lock(mutex_);
+      held_ = false;
+    }
+    news_.notify_all();
+  }
+  [[nodiscard]] int waiting() {
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+  }
+  [[nodiscard]] int appends() {
+    const std::lock_guard lock(mutex_);
+    return appends_;
+  }
+
+  Result<void> append() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    news_.wait(lock, [this] { return !held_; });
+    --waiting_;
+    ++appends_;
+    if (failing_) return Error(Code::kStorage, "append: no space left on device");
+    return {};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable news_;
+  bool held_ = false;
+  int waiting_ = 0;
+  int appends_ = 0;
+  std::atomic<bool> failing_ = false;
+};
+
+class DiskJournal final : public storage::Journal {
+ public:
+  explicit DiskJournal(Disk& disk) : disk_(disk) {}
+  Result<void> append(std::span<const storage::Entry>) override { return disk_.append(); }
+  [[nodiscard]] bool needs_folding() const override { return false; }
+  Result<void> fold(storage::State&) override { return {}; }
+  Result<void> close() override { return {}; }
+
+ private:
+  Disk& disk_;
+};
+
+class ServerFault : public testing::TestWithParam<CommitOn> {
+ protected:
+  static constexpr int kTimeoutMs = 400;
+
+  ServerFault() : driver_(options(), nullptr) {}
+  ~ServerFault() override { disk_.let_go(); }
+
+  static ServerOptions options() {
+    ServerOptions options;
+    options.tick = 20ms;
+    options.min_session_timeout = 50ms;
+    return options;
+  }
+
+  Result<void> start() {
+    Doors doors;
+    doors.clients.push_back(Listener::open_tcp("127.0.0.1:0").value());
+    return driver_.start(std::make_unique<DiskJournal>(disk_), GetParam(), std::move(doors));
+  }
+  [[nodiscard]] RawClient client() const { return RawClient(driver_.addresses().front()); }
+
+  Disk disk_;
+  Driver driver_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, ServerFault, testing::Values(CommitOn::kLoop, CommitOn::kOwnThread),
+                         [](const auto& where) {
+                           return where.param == CommitOn::kLoop ? "OnTheLoop" : "OnItsOwnThread";
+                         });
+
+TEST_P(ServerFault, H82_WithoutADurableEpochNobodyIsLetIn) {
+  disk_.fail_from_now_on();
+
+  const Result<void> started = start();
+
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error(), Code::kStorage);
+}
+
+TEST_P(ServerFault, H83_TheFirstErrorOfTheDiskEndsTheServerWithoutAnAnswer) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  RawClient bystander = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  ASSERT_TRUE(bystander.connect(10'000));
+  disk_.fail_from_now_on();
+
+  EXPECT_FALSE(writer.call(Op::kCreate, create_request("/a", CreateMode::kPersistent)));
+
+  EXPECT_TRUE(bystander.ended());
+  const Result<void> ended = driver_.wait();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error(), Code::kStorage);
+  EXPECT_THAT(ended.error().message(), HasSubstr("no space left"));
+  EXPECT_EQ(driver_.stop().error(), Code::kStorage);
+}
+
+TEST_P(ServerFault, H83_ASessionThatCannotBeClosedDurablyIsNotExpired) {
+  ASSERT_TRUE(start());
+  RawClient owner = client();
+  const auto session = owner.connect(10'000);
+  ASSERT_TRUE(session);
+  disk_.fail_from_now_on();
+
+  const Result<void> expired = driver_.expire(session->session_id);
+
+  EXPECT_EQ(expired.error(), Code::kClosed);
+  EXPECT_EQ(driver_.wait().error(), Code::kStorage);
+  EXPECT_TRUE(driver_.tree().sessions().contains(session->session_id));
+}
+
+TEST_P(ServerFault, H84_NothingIsAppendedAfterAFailure) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  const int before = disk_.appends();
+  disk_.fail_from_now_on();
+
+  for (int i = 0; i < 100; ++i) {
+    writer.add(Op::kCreate, create_request("/" + std::to_string(i), CreateMode::kPersistent));
+  }
+  writer.flush();
+
+  EXPECT_EQ(driver_.wait().error(), Code::kStorage);
+  EXPECT_EQ(disk_.appends(), before + 1);
+}
+
+TEST_P(ServerFault, H85_AStallIsAddedToEverySessionsTime) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  RawClient sender = client();
+  RawClient silent = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  ASSERT_TRUE(sender.connect(kTimeoutMs));
+  ASSERT_TRUE(silent.connect(10'000));
+  disk_.hold();
+  writer.add(Op::kCreate, create_request("/a", CreateMode::kPersistent));
+  ASSERT_TRUE(writer.flush());
+  ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
+
+  // Three time-outs, in which one client keeps up its heartbeats, heard or not.
+  const Instant over = BootClock::now() + 3 * std::chrono::milliseconds(kTimeoutMs);
+  int sent = 0;
+  ASSERT_TRUE(eventually([&] {
+    sender.add(Op::kPing, wire::Empty{});
+    ++sent;
+    return !sender.flush() || BootClock::now() >= over;
+  }));
+  disk_.let_go();
+
+  for (int i = 0; i < sent; ++i) ASSERT_TRUE(sender.receive()) << "heartbeat " << i;
+  EXPECT_EQ(writer.receive()->header.err, Err::kOk);
+  EXPECT_EQ(sender.call(Op::kCreate, create_request("/b", CreateMode::kEphemeral))->header.err,
+            Err::kOk);
+  EXPECT_EQ(silent.call(Op::kExists, wire::PathWatch{"/b", false})->header.err, Err::kOk);
+}
+
+/// While a journal works on the loop nothing is seen at all.
+class ServerCommit : public ServerFault {};
+INSTANTIATE_TEST_SUITE_P(, ServerCommit, testing::Values(CommitOn::kOwnThread),
+                         [](const auto&) { return "OnItsOwnThread"; });
+
+TEST_P(ServerCommit, H78_NobodySeesWhatIsNotDurable) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  RawClient reader = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  ASSERT_TRUE(reader.connect(10'000));
+  const std::int64_t before = reader.call(Op::kExists, wire::PathWatch{"/a", true})->header.zxid;
+  disk_.hold();
+  writer.add(Op::kCreate, create_request("/a", CreateMode::kPersistent));
+  ASSERT_TRUE(writer.flush());
+  ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
+
+  const auto during = reader.call(Op::kExists, wire::PathWatch{"/a", false});
+
+  ASSERT_TRUE(during);
+  EXPECT_EQ(during->header.err, Err::kNoNode);
+  EXPECT_EQ(during->header.zxid, before);
+  disk_.let_go();
+  EXPECT_EQ(reader.receive()->header.xid, wire::kNotificationXid);
+  EXPECT_EQ(writer.receive()->header.err, Err::kOk);
+}
+
+TEST_P(ServerFault, WhatGathersWhileTheDiskWorksIsOneBatch) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  RawClient crowd = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  ASSERT_TRUE(crowd.connect(10'000));
+  const int before = disk_.appends();
+  disk_.hold();
+  writer.add(Op::kCreate, create_request("/first", CreateMode::kPersistent));
+  ASSERT_TRUE(writer.flush());
+  ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
+  for (int i = 0; i < 500; ++i) {
+    crowd.add(Op::kCreate, create_request("/" + std::to_string(i), CreateMode::kPersistent));
+  }
+  ASSERT_TRUE(crowd.flush());
+  disk_.let_go();
+
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(crowd.receive()->header.err, Err::kOk);
+
+  EXPECT_LE(disk_.appends() - before, 10);
+}
+
+TEST_P(ServerFault, StopAnswersWhatWasTaken) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  disk_.hold();
+  writer.add(Op::kCreate, create_request("/a", CreateMode::kPersistent));
+  ASSERT_TRUE(writer.flush());
+  ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
+
+  std::thread stopping([this] { EXPECT_TRUE(driver_.stop()); });
+  disk_.let_go();
+  const auto answer = writer.receive();
+  stopping.join();
+
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->header.err, Err::kOk);
+  EXPECT_TRUE(writer.ended());
+}
+
+}  // namespace
+}  // namespace latchkey::server

@@ -1,0 +1,145 @@
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "latchkey/operations.hpp"
+#include "latchkey/server.hpp"
+#include "latchkey/session.hpp"
+#include "support/temp_dir.hpp"
+#include "support/tls_files.hpp"
+
+/// Our server's TLS with our client; that the client gets on with Apache's is SessionTls.
+namespace latchkey {
+namespace {
+
+using namespace std::chrono_literals;
+using test_support::make_tls_files;
+using test_support::TempDir;
+using test_support::TlsFiles;
+using testing::HasSubstr;
+
+class ServerTlsTest : public testing::Test {
+ protected:
+  ServerTlsTest() : files_(make_tls_files(folder_.path())) {}
+
+  [[nodiscard]] ServerTls tls() const {
+    return {.cert_file = files_.server.certificate,
+            .key_file = files_.server.key,
+            .client_ca_file = files_.ca};
+  }
+  static Result<Server> start(const ServerTls& tls) {
+    ServerOptions options;
+    options.tls = tls;
+    return Server::start(options);
+  }
+  [[nodiscard]] SessionOptions trusting() const {
+    SessionOptions options;
+    options.tls.ca_file = files_.ca;
+    return options;
+  }
+  [[nodiscard]] SessionOptions showing(const test_support::Identity& identity) const {
+    SessionOptions options = trusting();
+    options.tls.cert_file = identity.certificate;
+    options.tls.key_file = identity.key;
+    return options;
+  }
+  static std::vector<std::string> who_am_i(Session& session) {
+    const Result<std::vector<Identity>> identities = session.call(WhoAmI{}, deadline_in(10s));
+    std::vector<std::string> names;
+    for (const Identity& identity : *identities) {
+      names.push_back(identity.scheme + ":" + identity.user);
+    }
+    return names;
+  }
+
+  const TempDir folder_;
+  const TlsFiles files_;
+};
+
+TEST_F(ServerTlsTest, ServesAClientThatTrustsIt) {
+  Result<Server> server = start(tls());
+  ASSERT_TRUE(server) << server.error();
+
+  auto session = Session::open(server->connect_string(), trusting(), deadline_in(10s));
+
+  ASSERT_TRUE(session) << session.error();
+  const std::string large(900'000, 'x');
+  ASSERT_TRUE(session->create("/large", large, {}, deadline_in(10s)));
+  EXPECT_EQ(session->get("/large", deadline_in(10s)).value().data, large);
+}
+
+TEST_F(ServerTlsTest, AClientsCertificateIsItsIdentity) {
+  Result<Server> server = start(tls());
+  ASSERT_TRUE(server) << server.error();
+
+  auto known = Session::open(server->connect_string(), showing(files_.client), deadline_in(10s));
+  auto unknown = Session::open(server->connect_string(), trusting(), deadline_in(10s));
+
+  ASSERT_TRUE(known) << known.error();
+  ASSERT_TRUE(unknown) << unknown.error();
+  EXPECT_THAT(who_am_i(*known), testing::Contains("x509:CN=client"));
+  EXPECT_THAT(who_am_i(*unknown), testing::Not(testing::Contains(HasSubstr("x509"))));
+}
+
+TEST_F(ServerTlsTest, ACertificateOfAStrangerIsRefused) {
+  Result<Server> server = start(tls());
+  ASSERT_TRUE(server) << server.error();
+
+  const auto session =
+      Session::open(server->connect_string(), showing(files_.stranger), deadline_in(2s));
+
+  EXPECT_FALSE(session);
+}
+
+TEST_F(ServerTlsTest, WithoutACertificateNobodyGetsInIfOneIsDemanded) {
+  ServerTls demanding = tls();
+  demanding.clients = ServerTls::Clients::kMustShowCertificate;
+  Result<Server> server = start(demanding);
+  ASSERT_TRUE(server) << server.error();
+
+  EXPECT_FALSE(Session::open(server->connect_string(), trusting(), deadline_in(2s)));
+  EXPECT_TRUE(Session::open(server->connect_string(), showing(files_.client), deadline_in(10s)));
+}
+
+TEST_F(ServerTlsTest, APlainClientIsTurnedAwayAndOthersAreServed) {
+  Result<Server> server = start(tls());
+  ASSERT_TRUE(server) << server.error();
+
+  EXPECT_FALSE(Session::open(server->connect_string(), {}, deadline_in(2s)));
+  EXPECT_TRUE(Session::open(server->connect_string(), trusting(), deadline_in(10s)));
+}
+
+TEST_F(ServerTlsTest, AUnixSocketBesideItIsPlain) {
+  ServerOptions options;
+  options.tls = tls();
+  options.listen = {"127.0.0.1:0"};
+  Result<Server> server = Server::start_in_temp_folder(options);
+  ASSERT_TRUE(server) << server.error();
+
+  EXPECT_TRUE(
+      Session::open("unix:" + server->unix_path().string(), SessionOptions{}, deadline_in(10s)));
+}
+
+TEST_F(ServerTlsTest, FilesThatCannotBeUsedAreNamed) {
+  const auto trouble = [](const ServerTls& tls) {
+    const Result<Server> server = start(tls);
+    return server ? std::string("none") : server.error().message();
+  };
+  ServerTls missing = tls();
+  missing.cert_file = folder_.path() / "nowhere.pem";
+  ServerTls mixed_up = tls();
+  mixed_up.key_file = files_.client.key;
+  ServerTls no_ca = tls();
+  no_ca.client_ca_file = folder_.path() / "no-ca.pem";
+  ServerTls toothless = tls();
+  toothless.client_ca_file.clear();
+  toothless.clients = ServerTls::Clients::kMustShowCertificate;
+
+  EXPECT_THAT(trouble(missing), HasSubstr("nowhere.pem"));
+  EXPECT_THAT(trouble(mixed_up), HasSubstr("client.key: key values mismatch"));
+  EXPECT_THAT(trouble(no_ca), HasSubstr("no-ca.pem"));
+  EXPECT_THAT(trouble(toothless), HasSubstr("client_ca_file"));
+}
+
+}  // namespace
+}  // namespace latchkey
