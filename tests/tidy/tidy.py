@@ -99,9 +99,10 @@ def our_include(file: File, name: str) -> str | None:
         return f'a public header may not include "{name}"'
     if file.parts[0] == "examples":
         return f'an example sees public headers only, not "{name}"'
-    if target == "support" and file.is_test:
+    if target == "support" and (file.is_test or file.parts[0] == "bench"):
         return None
-    if file.parts[0] == "tests" and target in ("integration", "interop", "scenario"):
+    suites = ("differential", "integration", "interop", "scenario")
+    if file.parts[0] == "tests" and target in suites:
         return None
     if file.parts[0] == "src":
         if target == file.room and "/" in name:
