@@ -51,7 +51,16 @@ class Deadline {
   Instant at_;
 };
 
-/// From now; a span too long to add means never.
+/// From now, in any unit: deadline_in(1.5s), deadline_in(days(2)). A span too long to add means
+/// never.
 [[nodiscard]] LATCHKEY_EXPORT Deadline deadline_in(Duration span) noexcept;
+template <class Rep, class Period>
+[[nodiscard]] Deadline deadline_in(std::chrono::duration<Rep, Period> span) noexcept {
+  // Nanoseconds end after 292 years; what would not fit must not be converted.
+  constexpr std::chrono::duration<double> kLongest(9e9);
+  if (span >= kLongest) return Deadline::never();
+  if (span <= -kLongest) return {Instant::min()};
+  return deadline_in(std::chrono::duration_cast<Duration>(span));
+}
 
 }  // namespace latchkey::inline v0

@@ -1,13 +1,16 @@
 #pragma once
 
-#include <cstdlib>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "latchkey/error.hpp"
+#include "latchkey/export.hpp"
 
 namespace latchkey::inline v0 {
+
+/// Ends the process: a Result was asked for what it does not hold. `error` is what it holds, if so.
+[[noreturn]] LATCHKEY_EXPORT void die_of_access(const Error* error) noexcept;
 
 /// A value or the Error that stands in its place. Spelled like C++23's std::expected, so that a
 /// later switch is a change of one alias:
@@ -16,7 +19,8 @@ namespace latchkey::inline v0 {
 ///     if (!node) return node.error();
 ///     use(node->data);
 ///
-/// Asking for the value of a failed Result, or for the error of a good one, ends the process.
+/// Asking for the value of a failed Result, or for the error of a good one, ends the process; the
+/// former says on standard error what had failed.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -48,7 +52,7 @@ class [[nodiscard]] Result {
  private:
   template <std::size_t kIndex, class State>
   static auto& get(State& state) {
-    if (state.index() != kIndex) std::abort();
+    if (state.index() != kIndex) die_of_access(std::get_if<1>(&state));
     return *std::get_if<kIndex>(&state);
   }
 
@@ -67,7 +71,7 @@ class [[nodiscard]] Result<void> {
   [[nodiscard]] bool has_value() const noexcept { return error_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
   [[nodiscard]] const Error& error() const {
-    if (has_value()) std::abort();
+    if (has_value()) die_of_access(nullptr);
     return *std::get_if<1>(&error_);
   }
 

@@ -26,6 +26,18 @@ TEST(Deadline, InASpanTooLongToAddIsNever) {
   EXPECT_TRUE(deadline_in(Instant::max() - Instant()).is_never());
 }
 
+TEST(Deadline, InASpanThatNanosecondsCannotHoldIsNever) {
+  EXPECT_TRUE(deadline_in(std::chrono::years(300)).is_never());
+  EXPECT_TRUE(deadline_in(std::chrono::hours::max()).is_never());
+  EXPECT_FALSE(deadline_in(std::chrono::years(200)).is_never());
+  EXPECT_TRUE(deadline_in(std::chrono::hours::min()).has_passed(BootClock::now()));
+}
+
+TEST(Deadline, InAFractionOfASecond) {
+  const Instant before = BootClock::now();
+  EXPECT_GE(deadline_in(std::chrono::duration<double>(1.5)).at(), before + Duration(1'500'000'000));
+}
+
 TEST(Deadline, InANegativeSpanHasPassed) {
   EXPECT_TRUE(deadline_in(seconds(-1)).has_passed(BootClock::now()));
   EXPECT_TRUE(deadline_in(Duration::min()).has_passed(BootClock::now()));

@@ -1,5 +1,10 @@
 #include "latchkey/error.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+
+#include "latchkey/result.hpp"
+
 namespace latchkey::inline v0 {
 
 std::string_view name(Code code) noexcept {
@@ -89,6 +94,17 @@ std::ostream& operator<<(std::ostream& out, const Error& error) {
   if (!error.message().empty()) out << ": " << error.message();
   if (error.effect() == Effect::kUnknown) out << " (it may have been carried out)";
   return out;
+}
+
+void die_of_access(const Error* error) noexcept {
+  if (error == nullptr) {
+    std::fputs("latchkey: the error of a Result was asked for, but it has none\n", stderr);
+  } else {
+    std::fprintf(stderr,
+                 "latchkey: the value of a failed Result was asked for; it failed with %s: %s\n",
+                 std::string(name(error->code())).c_str(), error->message().c_str());
+  }
+  std::abort();
 }
 
 }  // namespace latchkey::inline v0

@@ -67,8 +67,9 @@ TEST(Result, HoldsAValueOrAnError) {
 }
 
 TEST(ResultDeathTest, AskingForWhatIsNotThereEndsTheProcess) {
-  EXPECT_DEATH(static_cast<void>(Result<int>(Error(Code::kBusy)).value()), "");
-  EXPECT_DEATH(static_cast<void>(Result<int>(1).error()), "");
+  EXPECT_DEATH(static_cast<void>(Result<int>(Error(Code::kBusy, "it is held")).value()),
+               "failed with Busy: it is held");
+  EXPECT_DEATH(static_cast<void>(Result<int>(1).error()), "it has none");
   EXPECT_DEATH(static_cast<void>(Result<void>().error()), "");
 }
 

@@ -5,10 +5,12 @@
 #include <cerrno>
 
 #include "base/assert.hpp"
+#include "base/surroundings.hpp"
 
 namespace latchkey::base {
 
 std::uint64_t kernel_random() {
+  if (surroundings != nullptr) return surroundings->random();
   std::uint64_t bits = 0;
   ssize_t got = 0;
   do {

@@ -36,6 +36,11 @@ class Slot {
     return true;
   }
 
+  [[nodiscard]] bool is_set() {
+    const std::lock_guard lock(mutex_);
+    return value_.has_value();
+  }
+
   T take() {
     const std::lock_guard lock(mutex_);
     return std::move(*value_);

@@ -24,7 +24,9 @@ Result<void> check(const SessionOptions& options) {
   constexpr std::chrono::hours kLong(24 * 365);
   if (options.retry.cap > kLong || !(options.retry.factor <= 1'000.0) ||
       options.give_up_after < milliseconds(0) || options.give_up_after > kLong) {
-    return invalid("retry.cap and give_up_after must not exceed a year, retry.factor not 1000");
+    return invalid(
+        "retry.cap and give_up_after must lie between 0 and a year, retry.factor must not exceed "
+        "1000");
   }
   const std::pair<const char*, std::size_t> limits[] = {
       {"max_requests", options.max_requests},

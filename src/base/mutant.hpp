@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace latchkey::base {
+
+/// Classic mistakes, each of which can be made again on purpose, to see that the simulator catches
+/// it. A build without LATCHKEY_MUTANTS has none of them: mutated() is false at compile time there.
+///
+///     if (ahead_.empty() || base::mutated(Mutant::kNeighbourLeft)) return prove();
+enum class Mutant : std::uint8_t {
+  kNone,
+  kNeighbourLeft,      ///< "My neighbour has left, so it is my turn" (H27).
+  kSearchWithoutSync,  ///< A search asks whatever server it has, without a sync (H02).
+  kCreateAgain,        ///< A create without an answer is repeated without a search (H01).
+  kReceiveTime,        ///< The lease counts from the arrival of an answer (H10).
+  kReadHeartbeat,      ///< A heartbeat that the nearest server answers by itself (H11).
+  kStaleGrant,         ///< A grant without a proof of the lease (H12).
+  kWholeName,          ///< Order by the whole name instead of the number (H36).
+  kDeleteOnce,         ///< A delete whose answer was lost is forgotten (H21).
+  kCancelForgets,      ///< Who gives up leaves its entry behind (H06).
+  kWatchKept,          ///< A watch nobody needs any more is kept (H29).
+  kNoRestore,          ///< Watches are not set again on a new connection (H32).
+  kLostEvent,          ///< The server takes a restored watch and says nothing of the past (H91).
+  kTokenFromNumber,    ///< The token is the sequence number (H16).
+  kSameToken,          ///< A hand-over passes the same token on (H70).
+  kReaderOvertakes,    ///< A reader does not mind the writers before it (H42).
+  kOneTooMany,         ///< A semaphore gives out one permit more than it has (H46).
+  kReplyEarly,         ///< An answer leaves before what it says is durable (H78).
+  kSyncErrorIgnored,   ///< A failed fsync is taken for a good one (H84).
+  kSessionsForgotten,  ///< After a restart old sessions never end (H81).
+  kOldConnectionKept,  ///< A session that moved is served on its old connection too (H88).
+  kNoOwnerCheck,       ///< Whatever carries our guid is ours (H04).
+};
+inline constexpr std::size_t kMutants = 22;
+
+inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
+                                                                        "neighbour-left",
+                                                                        "search-without-sync",
+                                                                        "create-again",
+                                                                        "receive-time",
+                                                                        "read-heartbeat",
+                                                                        "stale-grant",
+                                                                        "whole-name",
+                                                                        "delete-once",
+                                                                        "cancel-forgets",
+                                                                        "watch-kept",
+                                                                        "no-restore",
+                                                                        "lost-event",
+                                                                        "token-from-number",
+                                                                        "same-token",
+                                                                        "reader-overtakes",
+                                                                        "one-too-many",
+                                                                        "reply-early",
+                                                                        "sync-error-ignored",
+                                                                        "sessions-forgotten",
+                                                                        "old-connection-kept",
+                                                                        "no-owner-check"};
+
+#ifdef LATCHKEY_MUTANTS
+/// The mistake that is being made, in the whole process.
+inline std::atomic<Mutant> mutant = Mutant::kNone;
+[[nodiscard]] inline bool mutated(Mutant one) {
+  return mutant.load(std::memory_order_relaxed) == one;
+}
+#else
+[[nodiscard]] constexpr bool mutated(Mutant) { return false; }
+#endif
+
+}  // namespace latchkey::base
