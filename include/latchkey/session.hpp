@@ -59,9 +59,9 @@ struct TlsOptions {
   enum class Verify { kHostName, kChainOnly };
 
   bool enabled = false;
-  std::string ca_file;
-  std::string cert_file;  ///< Client certificate chain, PEM.
-  std::string key_file;   ///< Its private key, PEM.
+  std::string ca_file = {};
+  std::string cert_file = {};  ///< Client certificate chain, PEM.
+  std::string key_file = {};   ///< Its private key, PEM.
   Verify verify = Verify::kHostName;
 };
 
@@ -70,8 +70,8 @@ struct TlsOptions {
 ///     SessionOptions options;
 ///     options.credentials = {Credential{"digest", "ann:secret"}};
 struct Credential {
-  std::string scheme;  ///< "digest"
-  std::string secret;  ///< "user:password"
+  std::string scheme = {};  ///< "digest"
+  std::string secret = {};  ///< "user:password"
 };
 
 /// One finished operation, for metrics and tracing.
@@ -82,7 +82,7 @@ struct Credential {
 ///     };
 struct OperationReport {
   std::string_view operation;  ///< "create2", "getData", ...
-  std::string path;
+  std::string path = {};
   Duration latency{};  ///< From the call to the outcome.
   std::size_t bytes_sent = 0;
   std::size_t bytes_received = 0;
@@ -110,10 +110,10 @@ struct SessionOptions {
   /// What to ask the server for; it may grant more or less, see Session::timeout(). A dead holder's
   /// lock passes on after about this time.
   std::chrono::milliseconds timeout{10'000};
-  std::string chroot;  ///< As in the connect string; setting both is an error.
-  RetryPolicy retry;
-  TlsOptions tls;
-  std::vector<Credential> credentials;
+  std::string chroot = {};  ///< As in the connect string; setting both is an error.
+  RetryPolicy retry = {};
+  TlsOptions tls = {};
+  std::vector<Credential> credentials = {};
 
   /// A session that finds no server for this long, or for three time-outs if that is longer, is
   /// given up as kExpired, although no server has said so: after a server lost its data nobody ever
@@ -132,12 +132,12 @@ struct SessionOptions {
   std::size_t max_reply_bytes = 16U << 20U;
 
   /// Hooks. All run on `executor`, one at a time and in order, never on the I/O thread.
-  std::function<void(SessionState)> on_state;
-  std::function<void(const OperationReport&)> on_operation;
-  std::function<void(LogLevel, std::string_view)> log;
+  std::function<void(SessionState)> on_state = {};
+  std::function<void(const OperationReport&)> on_operation = {};
+  std::function<void(LogLevel, std::string_view)> log = {};
   /// Where callbacks run; by default threads of Latchkey's own. A call of it may still be under way
   /// when the last callback has run, so let it share whatever it uses. It must not throw.
-  Executor executor;
+  Executor executor = {};
 };
 
 /// A conversation with a ZooKeeper service: requests, watches, and the ephemeral nodes that live as

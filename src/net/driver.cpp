@@ -18,27 +18,6 @@
 namespace latchkey::net {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<session::Endpoint>& endpoints) {
-  std::vector<std::string> names;
-  for (const session::Endpoint& endpoint : endpoints) names.push_back(to_string(endpoint));
-  return names;
-}
-
-session::MachineOptions machine_options(const session::ConnectString& connect,
-                                        const SessionOptions& options) {
-  return {.timeout = options.timeout,
-          .credentials = options.credentials,
-          .endpoints = connect.endpoints.size(),
-          .endpoint_names = names_of(connect.endpoints),
-          .retry = options.retry,
-          .give_up_after = options.give_up_after,
-          .max_requests = options.max_requests,
-          .max_queued_bytes = options.max_queued_bytes,
-          .max_request_bytes = options.max_request_bytes,
-          .max_reply_bytes = options.max_reply_bytes,
-          .chroot = connect.chroot};
-}
-
 Executor default_executor() {
   return [](std::function<void()> task) { CallbackPool::shared().post(std::move(task)); };
 }
@@ -80,19 +59,9 @@ Driver::Driver(asio::io_context& context, session::ConnectString connect, Sessio
       view_(std::make_shared<session::View>()),
       executor_(options_.executor ? options_.executor : default_executor()),
       callbacks_(std::make_shared<base::SerialQueue>(executor_)),
-      machine_(machine_options(connect, options_), base::kernel_random(), view_),
-      timer_(context) {
-  if (options_.on_state) {
-    hooks_.on_state = [this](SessionState state) LATCHKEY_REQUIRES(mutex_) {
-      post_in_order([hook = options_.on_state, state] { hook(state); });
-    };
-  }
-  if (options_.log) {
-    hooks_.log = [this](LogLevel level, std::string text) LATCHKEY_REQUIRES(mutex_) {
-      post_in_order([hook = options_.log, level, text = std::move(text)] { hook(level, text); });
-    };
-  }
-}
+      machine_(session::machine_options(connect, options_), base::kernel_random(), view_),
+      hooks_(session::user_hooks(*this)),
+      timer_(context) {}
 
 Driver::~Driver() {
   // The look-up may hang for longer than the context lives.
@@ -161,6 +130,10 @@ void Driver::post_in_order(std::function<void()> task) {
 }
 
 void Driver::post(std::function<void()> task) { posted_.push_back(std::move(task)); }
+
+void Driver::post_apart(std::function<void()> task) {
+  CallbackPool::shared().post(std::move(task));
+}
 
 void Driver::wait_for_timer() {
   timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {

@@ -2,10 +2,12 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/function_ref.hpp"
 #include "base/slot.hpp"
 #include "latchkey/session.hpp"
+#include "session/connect_string.hpp"
 #include "session/machine.hpp"
 
 namespace latchkey::session {
@@ -29,15 +31,33 @@ class Host {
   virtual void post_in_order(std::function<void()> task) = 0;
   /// As post_in_order(), but neither waiting for nor holding up other user code.
   virtual void post(std::function<void()> task) = 0;
+  /// As post(), on a thread of the library's even if the user has an executor: for what user code
+  /// on that executor may be waiting for.
+  virtual void post_apart(std::function<void()> task) { post(std::move(task)); }
 
   /// Is this a forked child of the process that opened the session? Then nothing here works (H53).
   [[nodiscard]] virtual bool is_forked() const noexcept = 0;
   /// Would a blocking call from this thread wait for itself?
   [[nodiscard]] virtual bool is_own_thread() const noexcept = 0;
 
+  /// How a caller waits for the machine: until `is_there` says yes, or until the deadline, which
+  /// is no. `block` does just that by stopping the calling thread; a host that lives in
+  /// simulated time lets that pass instead.
+  virtual bool wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> block,
+                    Deadline deadline) {
+    static_cast<void>(is_there);
+    return block(deadline);
+  }
+
   [[nodiscard]] virtual const View& view() const noexcept = 0;
   [[nodiscard]] virtual const SessionOptions& options() const noexcept = 0;
 };
+
+/// What a host makes its machine with, and the hooks it lets the machine deliver to: the user's, by
+/// way of post_in_order().
+[[nodiscard]] MachineOptions machine_options(const ConnectString& connect,
+                                             const SessionOptions& options);
+[[nodiscard]] Machine::Hooks user_hooks(Host& host);
 
 /// Success if the calling thread may block on `host`; otherwise kForked or kWouldDeadlock.
 [[nodiscard]] Result<void> check_blocking(const Host& host, std::string_view what);
@@ -46,15 +66,22 @@ class Host {
 /// the user's. Only from within a task, a completion or a watcher.
 void report(Host& host, wire::Op op, const std::string& path, const Outcome& outcome);
 
+/// True as soon as `slot` is filled, false at the deadline.
+template <class T>
+bool wait_until(Host& host, base::Slot<T>& slot, Deadline deadline) {
+  return host.wait([&] { return slot.is_set(); },
+                   [&](Deadline latest) { return slot.wait_until(latest); }, deadline);
+}
+
 /// Waits for `slot`, which the machine fills by `deadline`. Should its own thread be late, or the
 /// user's io_context not be running, the waiting thread brings the machine the time itself, so that
 /// no call outlives its deadline.
 template <class T>
 T wait_for(Host& host, base::Slot<T>& slot, Deadline deadline) {
-  while (!slot.wait_until(deadline)) {
+  while (!wait_until(host, slot, deadline)) {
     host.enter([](Machine& machine, Instant now) { machine.tick(now); });
     // Filled by now, unless another thread is just about to.
-    static_cast<void>(slot.wait_until(deadline_in(std::chrono::milliseconds(1))));
+    static_cast<void>(wait_until(host, slot, deadline_in(std::chrono::milliseconds(1))));
   }
   return slot.take();
 }

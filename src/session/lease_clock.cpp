@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.hpp"
+
 namespace latchkey::session {
 
 void LeaseClock::granted(Duration timeout, Instant asked) {
@@ -9,6 +11,7 @@ void LeaseClock::granted(Duration timeout, Instant asked) {
   timeout_ = timeout;
   last_sent_ = asked;
   pauses_.clear();
+  trips_.clear();
   // A shorter time-out ends the present lease sooner. A longer one does not extend it: nothing has
   // been proven under it yet.
   if (newest_ != Instant::min()) {
@@ -38,10 +41,27 @@ Instant LeaseClock::deadline_of(Instant sent, Duration round_trip, Duration paus
   return sent + timeout - doubt;
 }
 
-void LeaseClock::proven(Instant sent, Instant answered) {
+void LeaseClock::answered(Instant sent, Instant answered) {
+  if (base::mutated(base::Mutant::kReceiveTime)) sent = answered;
+  const Duration length = answered - sent;
+  while (!trips_.empty() && trips_.back().length <= length) trips_.pop_back();
+  while (!trips_.empty() && answered - trips_.front().end > timeout_) trips_.pop_front();
+  trips_.push_back({answered, length});
+}
+
+Duration LeaseClock::longest_trip(Instant sent) const {
+  // What was answered earlier had come before the touch.
+  const Instant from = sent - effective() / 4;
+  for (const Trip& trip : trips_) {
+    if (trip.end >= from) return trip.length;
+  }
+  return {};
+}
+
+void LeaseClock::proven(Instant sent) {
   if (sent <= newest_) return;
   newest_ = sent;
-  round_trip_ = answered - sent;
+  round_trip_ = longest_trip(sent);
   pause_ = longest_pause(sent, round_trip_);
   deadline_ = std::max(deadline_, deadline_of(newest_, round_trip_, pause_));
   suspect_at_ = sent + 2 * heartbeat() + heartbeat() / 2;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <vector>
 
 #include "latchkey/deadline.hpp"
@@ -13,10 +14,12 @@ namespace latchkey::session {
 /// The proof is a request that passed through the leader and was answered: its *send* time counts,
 /// never the time its answer came (H10). A follower passes "this session is alive" on to the leader
 /// only every half tick, so the leader's last touch may be older than the proof: by that half tick,
-/// by a round trip, and by the pause between two requests of ours that lay there at that time.
+/// by the way of the request that came there after it, and by the pause before that request.
 /// Servers grant no less than two ticks, so half a tick is at most a quarter of the time-out. The
-/// pause is one heartbeat, or more if we were idle or stopped: what was really sent counts, not
-/// what was planned (H13). A hundredth more is left for clocks that run at different speeds.
+/// way is at most the longest round trip of late, not the proof's own: a quick proof right behind a
+/// request that was held up says nothing about the gap before it. The pause is one heartbeat, or
+/// more if we were idle or stopped: what was really sent counts, not what was planned (H13). A
+/// hundredth more is left for clocks that run at different speeds. models/lease.pml has the proof.
 ///
 /// Thread safety: one thread at a time.
 class LeaseClock {
@@ -29,8 +32,10 @@ class LeaseClock {
   /// Something was sent on the present connection: whatever it is, it keeps the session alive.
   void sent(Instant now);
 
-  /// A request sent at `sent` through the leader was answered at `answered`.
-  void proven(Instant sent, Instant answered);
+  /// A request sent at `sent` was answered at `answered`. Comes before proven() for the same one.
+  void answered(Instant sent, Instant answered);
+  /// And it passed through the leader.
+  void proven(Instant sent);
 
   /// The session counts as held until here; Instant::min() before the first proof.
   [[nodiscard]] Instant deadline() const { return deadline_; }
@@ -45,7 +50,15 @@ class LeaseClock {
     Duration length;
   };
 
+  struct Trip {
+    Instant end;
+    Duration length;
+  };
+
   [[nodiscard]] Duration effective() const { return std::min(timeout_, previous_); }
+  /// The longest round trip of a request that may have come after the leader's last touch, for a
+  /// proof sent then.
+  [[nodiscard]] Duration longest_trip(Instant sent) const;
   /// The longest pause that may stand between the leader's last touch and a proof sent then.
   [[nodiscard]] Duration longest_pause(Instant sent, Duration round_trip) const;
   [[nodiscard]] Instant deadline_of(Instant sent, Duration round_trip, Duration pause) const;
@@ -55,9 +68,12 @@ class LeaseClock {
   Instant last_sent_ = Instant::min();
   std::vector<Pause> pauses_;  ///< Longer than a heartbeat, of the last time-out or so.
 
+  /// Of the last time-out or so; none is followed by a longer one.
+  std::deque<Trip> trips_;
+
   // The newest proof.
   Instant newest_ = Instant::min();
-  Duration round_trip_{};
+  Duration round_trip_{};  ///< The longest one before it.
   Duration pause_{};
 
   Instant deadline_ = Instant::min();

@@ -18,7 +18,11 @@ class LeaseClockTest : public testing::Test {
   /// A request that is sent at `at` and answered after `round_trip`.
   void prove(Instant at, Duration round_trip = {}) {
     clock.sent(at);
-    clock.proven(at, at + round_trip);
+    answer(at, round_trip);
+  }
+  void answer(Instant at, Duration round_trip = {}) {
+    clock.answered(at, at + round_trip);
+    clock.proven(at);
   }
 
   LeaseClock clock;
@@ -48,12 +52,45 @@ TEST_F(LeaseClockTest, H10_ASlowAnswerIsWorthLess) {
   EXPECT_EQ(clock.deadline(), kStart + kFull - seconds(2));
 }
 
+TEST_F(LeaseClockTest, H10_AQuickAnswerBehindASlowOneIsWorthNoMore) {
+  clock.granted(kT, kStart);
+  prove(kStart);
+
+  prove(kStart + seconds(2), seconds(2));
+  prove(kStart + seconds(4));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(4) + kFull - seconds(2));
+}
+
+TEST_F(LeaseClockTest, H10_ASlowAnswerToAnyRequestCounts) {
+  clock.granted(kT, kStart);
+  prove(kStart);
+
+  clock.sent(kStart + seconds(1));
+  clock.answered(kStart + seconds(1), kStart + seconds(4));
+  prove(kStart + seconds(3), seconds(1));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(3) + kFull - seconds(3));
+}
+
+TEST_F(LeaseClockTest, H10_ASlowAnswerLongAgoIsForgotten) {
+  clock.granted(kT, kStart);
+  prove(kStart, seconds(2));
+
+  prove(kStart + seconds(2));
+  prove(kStart + seconds(4));
+  EXPECT_EQ(clock.deadline(), kStart + seconds(4) + kFull - seconds(2)) << "a quarter of T";
+  prove(kStart + seconds(6));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(6) + kFull);
+}
+
 TEST_F(LeaseClockTest, AnOlderProofDoesNotCount) {
   clock.granted(kT, kStart);
   prove(kStart + seconds(2));
   const Instant deadline = clock.deadline();
 
-  clock.proven(kStart + seconds(1), kStart + seconds(3));
+  clock.proven(kStart + seconds(1));
 
   EXPECT_EQ(clock.deadline(), deadline);
 }
@@ -90,7 +127,7 @@ TEST_F(LeaseClockTest, H13_OfSeveralPausesTheLongestInSightCounts) {
   clock.sent(kStart + seconds(7));
   clock.sent(kStart + milliseconds(9'500));
 
-  clock.proven(kStart + milliseconds(9'500), kStart + milliseconds(9'500));
+  answer(kStart + milliseconds(9'500));
 
   EXPECT_EQ(clock.deadline(), kStart + milliseconds(9'500) + kFull + seconds(2) - seconds(7));
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "base/mutant.hpp"
 #include "session/machine.hpp"
 
 /// How a Machine finds a server, keeps it and leaves it.
@@ -92,8 +93,10 @@ void Machine::attach(Instant now) {
   for (std::size_t i = 0; i < identities_.size(); ++i) send_credential(i, now);
   // Java's own clients use 128 KiB for a restore frame; stay under it and under our own limit.
   constexpr std::size_t kRestoreBytes = 128 * 1024;
-  watches_.append_restore(output_, last_zxid_, std::min(kRestoreBytes, options_.max_request_bytes),
-                          restores_);
+  if (!base::mutated(base::Mutant::kNoRestore)) {
+    watches_.append_restore(output_, last_zxid_,
+                            std::min(kRestoreBytes, options_.max_request_bytes), restores_);
+  }
   if (restores_ > 0) touched(now);
   change_state(SessionState::kConnected);
   for (const CallId id : std::exchange(connection_waiters_, {})) release_waiter(id, now);
@@ -142,7 +145,9 @@ void Machine::requeue_flights(const std::string& why, Instant now) {
     if (pending == nullptr) continue;
     const bool within =
         pending->call.resend == Resend::kWithinPolicy && pending->attempts <= options_.retry.count;
-    if (within || pending->call.resend == Resend::kUntilAnswered) {
+    const bool insists = pending->call.resend == Resend::kUntilAnswered &&
+                         !(flight.op == Op::kDelete && base::mutated(base::Mutant::kDeleteOnce));
+    if (within || insists) {
       pending->sent = false;
       again.push_back(flight.id);
     } else {
@@ -203,8 +208,14 @@ void Machine::send_heartbeat(Instant now) {
     // A ping is answered by the server we talk to; a sync only after a word with the leader (P5,
     // H11).
     const std::int32_t xid = next_xid();
-    wire::append_frame(output_, wire::RequestHeader{xid, Op::kSync}, wire::PathOnly{"/"});
-    flights_.push_back({xid, 0, Op::kSync, now});
+    if (base::mutated(base::Mutant::kReadHeartbeat)) {
+      wire::append_frame(output_, wire::RequestHeader{xid, Op::kExists},
+                         wire::PathWatch{"/", false});
+      flights_.push_back({xid, 0, Op::kExists, now});
+    } else {
+      wire::append_frame(output_, wire::RequestHeader{xid, Op::kSync}, wire::PathOnly{"/"});
+      flights_.push_back({xid, 0, Op::kSync, now});
+    }
     last_proof_sent_ = now;
     tell_members(Tiding::kHeartbeat);
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/mutant.hpp"
 #include "session/machine.hpp"
 
 /// What a Machine makes of the server's bytes. Nothing in them is trusted: whatever does not fit
@@ -157,8 +158,9 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
     return detach(std::string(kMoved), now);
   }
   flights_.pop_front();
+  lease_.answered(flight.sent_at, now);
   if (is_proof(flight.op, header.err)) {
-    lease_.proven(flight.sent_at, now);
+    lease_.proven(base::mutated(base::Mutant::kReceiveTime) ? now : flight.sent_at);
     // A proof that comes too late to help is not the start of a new lease.
     if (lease_.deadline() > now) lease_over_told_ = false;
     publish_lease();

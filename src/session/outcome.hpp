@@ -58,9 +58,6 @@ enum class Progress {
 /// from its leader can still refuse a request by itself, for being throttled or read-only.
 [[nodiscard]] bool is_proof(wire::Op op, wire::Err err) noexcept;
 
-/// "getData", for messages and metrics.
-[[nodiscard]] std::string_view name(wire::Op op) noexcept;
-
 /// What a code means to a person, and what to try: "no such node".
 [[nodiscard]] std::string_view explain(Code code) noexcept;
 

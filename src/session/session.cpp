@@ -6,6 +6,38 @@
 
 namespace latchkey::session {
 
+MachineOptions machine_options(const ConnectString& connect, const SessionOptions& options) {
+  std::vector<std::string> names;
+  for (const Endpoint& endpoint : connect.endpoints) names.push_back(to_string(endpoint));
+  return {.timeout = options.timeout,
+          .credentials = options.credentials,
+          .endpoints = connect.endpoints.size(),
+          .endpoint_names = std::move(names),
+          .retry = options.retry,
+          .give_up_after = options.give_up_after,
+          .max_requests = options.max_requests,
+          .max_queued_bytes = options.max_queued_bytes,
+          .max_request_bytes = options.max_request_bytes,
+          .max_reply_bytes = options.max_reply_bytes,
+          .chroot = connect.chroot};
+}
+
+Machine::Hooks user_hooks(Host& host) {
+  Machine::Hooks hooks;
+  if (host.options().on_state) {
+    hooks.on_state = [&host](SessionState state) {
+      host.post_in_order([hook = host.options().on_state, state] { hook(state); });
+    };
+  }
+  if (host.options().log) {
+    hooks.log = [&host](LogLevel level, std::string text) {
+      host.post_in_order(
+          [hook = host.options().log, level, text = std::move(text)] { hook(level, text); });
+    };
+  }
+  return hooks;
+}
+
 Result<void> check_blocking(const Host& host, std::string_view what) {
   Outcome outcome;
   if (host.is_forked()) {

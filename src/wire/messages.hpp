@@ -49,6 +49,9 @@ enum class Op : std::int32_t {
   kError = -1,
 };
 
+/// "getData", for messages and metrics; "unknown" for a number that is not listed here.
+[[nodiscard]] std::string_view name(Op op) noexcept;
+
 /// xids with a meaning of their own; ordinary requests count upwards from 1.
 inline constexpr std::int32_t kNotificationXid = -1;
 inline constexpr std::int32_t kPingXid = -2;
