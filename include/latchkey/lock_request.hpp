@@ -45,7 +45,9 @@ class LATCHKEY_EXPORT LockRequest {
   /// Where the callback runs, or the coroutine goes on; by default the session's executor. Never on
   /// the I/O thread, and never before the call that sends the request has returned, unless the
   /// executor runs tasks at once. When the answer comes the call of the executor has returned, so
-  /// what it stands on may go with the answer.
+  /// what it stands on may go with the answer. Therefore an executor may run its task at once or
+  /// hand it to another thread, but must not hand it over and then wait for it: neither would end.
+  /// What the callback throws is dropped.
   [[nodiscard]] LockRequest on(Executor executor) &&;
   /// One more way to be cancelled.
   [[nodiscard]] LockRequest stopped_by(std::stop_token stop) &&;

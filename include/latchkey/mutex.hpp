@@ -36,11 +36,13 @@ struct MutexOptions {
   /// Further texts that stand right before the number in other programs' queue entries.
   std::vector<std::string> extra_tags = {};
   /// Off by default: strictly first come, first served. With it, those who wait on the same session
-  /// for the same lock share one queue entry and pass the lock on without a server write (H70).
+  /// for the same lock, with the same options `reason` aside, share one queue entry and pass the
+  /// lock on without a server write (H70).
   /// Their tokens differ in Token::hold(), so the resource has to compare whole tokens.
   HandOver hand_over = {};
   /// For resources that cannot check tokens: when a holder vanished without letting go, the next
-  /// one waits this long before it is granted the lock. Every contender has to use the same value,
+  /// one waits this long before it is granted the lock; try_lock() is kBusy meanwhile and leaves
+  /// the whole delay to whoever comes next. Every contender has to use the same value,
   /// and all of them Latchkey; it costs one more write for each hold. A directory made for such a
   /// lock is persistent; one that others made as a container may be removed together with the mark
   /// of the vanished one, and the delay with it. Not for named locks.

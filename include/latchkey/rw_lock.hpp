@@ -49,7 +49,8 @@ class LATCHKEY_EXPORT RwLock {
   [[nodiscard]] const Lock& write() const noexcept { return write_; }
 
   /// Turns a hold of write() into one of read() without letting any writer in between, in one
-  /// transaction. The token of the new hold is larger. After an error neither is held.
+  /// transaction. The token stays: it is one hold that goes on, and writers that wait have larger
+  /// ones. After an error neither is held.
   /// Errors: kInvalidOption (not a held write() lease of a lock with this path), kLost, and those
   /// of Lock::lock().
   [[nodiscard]] Result<Lease> downgrade(Lease writing, Deadline deadline) const {

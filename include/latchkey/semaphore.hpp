@@ -57,7 +57,9 @@ class LATCHKEY_EXPORT Semaphore {
   /// grants wait until enough permits have come back; after an increase several may enter at once.
   /// Callers that were set up with the old size are refused from then on; a lock() that is under
   /// way goes along with the new one, unless that is less than it asks for.
-  /// Errors: kInvalidOption (below 1), kNoNode (there is no semaphore yet), and those of Session.
+  /// Errors: kInvalidOption (below 1, or what is at the path is not a semaphore: neither stores a
+  /// size nor has `locks` or `leases` below it), kNoNode (there is no semaphore yet), and those of
+  /// Session.
   Result<void> resize(int size, Deadline deadline) const;
 
   /// The stored size; nothing if none is stored. Errors: those of Session.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/mutant.hpp"
+
 namespace latchkey::queue {
 namespace {
 
@@ -13,6 +15,8 @@ bool is_downgrade(const Place& a, const Place& b) {
 
 bool stands_in_the_way(const Place& other, const Place& self) {
   if (self.share == Share::kShared && other.share == Share::kShared) return false;
+  if (self.share == Share::kShared && base::mutated(base::Mutant::kReaderOvertakes)) return false;
+  if (base::mutated(base::Mutant::kWholeName)) return other.name < self.name;
   if (other.number != self.number) return other.number < self.number;
   // With one number the reader entered beside its own writer; the writer has to wait for it.
   return is_downgrade(other, self) && other.share == Share::kShared;

@@ -104,6 +104,35 @@ TEST(Admission, H45_AWriterWaitsForEveryReaderAheadWhicheverLeavesFirst) {
   } while (std::next_permutation(readers.begin(), readers.end()));
 }
 
+/// Every queue of up to five entries of each kind, of which any may have left already: who holds,
+/// and who is in the way of the others, as the rule says it in one sentence.
+TEST(Admission, H42_H43_H45_UpToFiveInEveryMixAndWithEveryGap) {
+  constexpr Tag kKinds[] = {Tag::kLock, Tag::kRead, Tag::kWrite};
+  int queues = 0;
+  for (int mix = 0; mix < 3 * 3 * 3 * 3 * 3; ++mix) {
+    for (int present = 1; present < 1 << 5; ++present) {
+      Names all;
+      std::vector<bool> reads;
+      for (int i = 0, rest = mix; i < 5; ++i, rest /= 3) {
+        if ((present >> i) % 2 == 0) continue;
+        all.push_back(name_of(kKinds[rest % 3], i + 1));
+        reads.push_back(kKinds[rest % 3] == Tag::kRead);
+      }
+      for (std::size_t self = 0; self < all.size(); ++self) {
+        Names in_the_way;
+        for (std::size_t i = 0; i < self; ++i) {
+          if (!reads[self] || !reads[i]) in_the_way.push_back(all[i]);
+        }
+        const Admission admission = admit_in(all, all[self]);
+        ASSERT_EQ(admission.ahead, in_the_way) << testing::PrintToString(all);
+        ASSERT_EQ(admission.holds(), in_the_way.empty());
+      }
+      ++queues;
+    }
+  }
+  EXPECT_EQ(queues, 243 * 31);
+}
+
 TEST(Admission, OtherLockNamesInTheSameDirectoryAreNotInTheWay) {
   const std::string me = name_of(Tag::kLock, 7, "red");
   const Names all{name_of(Tag::kLock, 1, "blue"), name_of(Tag::kLock, 2), "red_lock_0000000003",

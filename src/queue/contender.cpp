@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.hpp"
 #include "queue/counter.hpp"
 #include "queue/entry.hpp"
 
@@ -127,6 +128,10 @@ void Contender::settle_pair() {
     case AfterPair::kMakeParents: return make_parents();
     case AfterPair::kEnterAgain: withdraw(asks_.list); return enter();
     case AfterPair::kSearch:
+      if (base::mutated(base::Mutant::kCreateAgain)) {
+        withdraw(asks_.list);
+        return enter();
+      }
       // A lost connection paces itself; a server that answers with a fault of its own does not.
       if (create_answer_->code == Code::kServerError) return pause(AfterPause::kSearch);
       return search();
@@ -301,6 +306,7 @@ void Contender::on(const event::Gone& gone) {
 
 /// Somebody ahead has left. Never "my neighbour left, so it is my turn": others may be ahead (H27).
 void Contender::advance() {
+  if (base::mutated(base::Mutant::kNeighbourLeft)) ahead_.clear();
   if (ahead_.empty()) {
     if (phase_ != Phase::kWaiting && phase_ != Phase::kListing) return;
     if (!shortcut_is_sound()) return phase_ == Phase::kListing ? void() : relist();
@@ -331,6 +337,7 @@ void Contender::prove() {
   drop_watch();
   drop_directory_watch();
   phase_ = Phase::kProving;
+  if (base::mutated(base::Mutant::kStaleGrant)) return grant();
   ask<action::Prove>(asks_.prove);
 }
 
@@ -341,10 +348,15 @@ void Contender::on(const event::Proved& proved) {
     case Answer::Kind::kAmbiguous: return prove();
     case Answer::Kind::kNo: fail(proved.answer.code, "prove the session's lease"); return leave();
   }
+  grant();
+}
+
+void Contender::grant() {
   phase_ = Phase::kHolding;
   outcome_ = Outcome::kGranted;
   downgrading_ = false;
-  out_.push_back(action::Grant{own_->name, czxid_});
+  token_ = token_.value_or(czxid_);
+  out_.push_back(action::Grant{own_->name, czxid_, *token_});
 }
 
 void Contender::on(const event::Heartbeat&) {

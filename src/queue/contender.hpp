@@ -79,6 +79,8 @@ class Contender : EntryMachine<Action> {
 
   /// For people and tests: "entering", "waiting for _c_…", "holding", ...
   [[nodiscard]] std::string describe() const;
+  /// Whom it waits for, as a sentence; empty while it waits for nobody.
+  [[nodiscard]] std::string why_it_waits() const;
 
  private:
   friend struct ContenderProbe;  ///< Tests look inside to tell states apart.
@@ -163,6 +165,7 @@ class Contender : EntryMachine<Action> {
   void drop_watch();
   void drop_own_watch();
   void prove();
+  void grant();
 
   // Draining (contender_drain.cpp).
   void drain();
@@ -183,7 +186,6 @@ class Contender : EntryMachine<Action> {
   [[nodiscard]] std::string reader_name() const;
 
   // Ending (contender_end.cpp).
-  [[nodiscard]] std::string why_it_waits() const;
   void own_is_gone();
   void leave();
   void owe_own();
@@ -195,7 +197,8 @@ class Contender : EntryMachine<Action> {
   Options options_;
   Phase phase_ = Phase::kNew;
   AfterPause after_pause_ = AfterPause::kEnter;
-  bool downgrading_ = false;  ///< See is_downgrading().
+  std::optional<std::int64_t> token_;  ///< Once granted.
+  bool downgrading_ = false;           ///< See is_downgrading().
   Asks asks_;
 
   std::optional<Place> own_;

@@ -2,6 +2,7 @@
 // (H06).
 #include <utility>
 
+#include "base/mutant.hpp"
 #include "queue/contender.hpp"
 
 namespace latchkey::queue {
@@ -10,6 +11,7 @@ void Contender::on(const event::Cancel& cancel) {
   // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
   if (outcome_ != Outcome::kOpen) return;
   fail(cancel.code, phase_ == Phase::kWaiting ? why_it_waits() : why_not_drained());
+  if (base::mutated(base::Mutant::kCancelForgets)) return finish();
   leave();
 }
 
@@ -50,6 +52,7 @@ void Contender::own_is_gone() {
 }
 
 std::string Contender::why_it_waits() const {
+  if (phase_ != Phase::kWaiting) return {};
   const std::string others =
       ahead_.size() > 1 ? " and " + std::to_string(ahead_.size() - 1) + " more" : std::string();
   return "still behind " + ahead_.back() + others;

@@ -1,4 +1,5 @@
 // Which nodes are ours: what became of a create without an answer, and what to do about twins.
+#include "base/mutant.hpp"
 #include "queue/contender.hpp"
 #include "queue/counter.hpp"
 
@@ -17,7 +18,11 @@ void Contender::search() {
   sync_answer_.reset();
   list_answer_.reset();
   children_.clear();
-  ask<action::Sync>(asks_.sync);
+  if (base::mutated(base::Mutant::kSearchWithoutSync)) {
+    sync_answer_ = Answer{};
+  } else {
+    ask<action::Sync>(asks_.sync);
+  }
   ask<action::List>(asks_.list);
 }
 

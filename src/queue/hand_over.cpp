@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/mutant.hpp"
 
 namespace latchkey::queue {
 
@@ -38,7 +39,7 @@ void LocalLine::on(const Release& release) {
   LATCHKEY_ASSERT(phase_ == Phase::kHeld);
   LATCHKEY_ASSERT(holder_ == release.turn);
   if (may_pass_on(release.lease_until)) {
-    ++hold_;
+    if (!base::mutated(base::Mutant::kSameToken)) ++hold_;
     grant_next();
     out_.emplace_back(PassedOn{release.turn});
     return;

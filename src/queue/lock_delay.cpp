@@ -58,7 +58,9 @@ void LockDelay::on(const Looked& looked) {
   }
   if (!ok || !looked.synced) return pause(Phase::kPausingToLook);
   round_ = 0;
-  has_vanished(looked.data, own_) ? wait_out() : mark();
+  if (!has_vanished(looked.data, own_)) return mark();
+  if (wait_ == Wait::kNo) return fail(Code::kBusy, "a lock delay has to be waited out");
+  wait_out();
 }
 
 void LockDelay::wait_out() {

@@ -9,6 +9,7 @@
 
 #include "latchkey/deadline.hpp"
 #include "latchkey/error.hpp"
+#include "queue/contender.hpp"
 #include "queue/messages.hpp"
 
 /// What goes into a LockDelay and what comes out of it.
@@ -123,13 +124,16 @@ inline constexpr std::string_view kNoHolder = "";
 /// the proof of the lease under which it is granted (P5), and is made again if its answer came too
 /// late to prove anything. So the claim it stands on must not end with the lease: Until::kNodeGoes.
 ///
+/// One who would not wait fails with kBusy instead of waiting out, and leaves the mark as it is:
+/// the whole delay is the next one's.
+///
 /// Exactly one of Grant and Fail comes out, once; after a Grant at most one Lose; Done comes last.
 /// A holder that lost its lease leaves its mark behind, as one that vanished.
 ///
 /// Thread safety: one thread at a time.
 class LockDelay {
  public:
-  explicit LockDelay(std::chrono::milliseconds delay) : delay_(delay) {}
+  LockDelay(std::chrono::milliseconds delay, Wait wait) : delay_(delay), wait_(wait) {}
 
   [[nodiscard]] std::vector<lock_delay::Action> step(const lock_delay::Event& event, Instant now);
 
@@ -168,6 +172,7 @@ class LockDelay {
   void finish();
 
   const std::chrono::milliseconds delay_;
+  const Wait wait_;
   std::vector<lock_delay::Action> out_;  ///< What the step under way has asked for.
   Instant now_{};
   Phase phase_ = Phase::kInLine;

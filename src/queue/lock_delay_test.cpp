@@ -57,7 +57,7 @@ constexpr Answer no(Code code) { return {Answer::Kind::kNo, code}; }
 
 /// A claim of entry 7 under a delay of ten seconds, the time and a lease.
 struct Rig {
-  explicit Rig(std::chrono::milliseconds span = 10s) : delay(span) {}
+  explicit Rig(std::chrono::milliseconds span = 10s, Wait wait = Wait::kYes) : delay(span, wait) {}
 
   std::vector<std::string> step(const lock_delay::Event& event) {
     std::vector<std::string> texts;
@@ -100,6 +100,23 @@ TEST(LockDelay, H73_AfterAHolderThatVanishedItWaitsFirst) {
 
   EXPECT_THAT(rig.look(format_holder(6)), ElementsAre("wait until 110"));
   EXPECT_THAT(rig.step(Resumed{}), ElementsAre("mark held 7"));
+  EXPECT_THAT(rig.mark(), ElementsAre("grant"));
+}
+
+TEST(LockDelay, H73_OneWhoWouldNotWaitLeavesAtOnceAndTheMarkStays) {
+  Rig rig(10s, Wait::kNo);
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.look(format_holder(6)),
+              ElementsAre("give up", "fail: Busy, a lock delay has to be waited out", "done"));
+  EXPECT_THAT(rig.step(Resumed{}), IsEmpty());
+}
+
+TEST(LockDelay, OneWhoWouldNotWaitHoldsWhereThereIsNothingToWaitFor) {
+  Rig rig(10s, Wait::kNo);
+
+  EXPECT_THAT(rig.step(First{7}), ElementsAre("look"));
+  EXPECT_THAT(rig.look(std::string(kNoHolder)), ElementsAre("mark held 7"));
   EXPECT_THAT(rig.mark(), ElementsAre("grant"));
 }
 

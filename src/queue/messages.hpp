@@ -107,10 +107,12 @@ struct Owe {
   std::string name;
 };
 /// To the caller: held; after a Downgrade once more, with the node that stands for it now. `name`
-/// is our node, `czxid` its creating transaction.
+/// is our node, `czxid` its creating transaction, `token` that of the first node of the attempt: a
+/// downgraded writer keeps its token, for writers that came since have larger ones (H44).
 struct Grant {
   std::string name;
   std::int64_t czxid;
+  std::int64_t token;
 };
 /// To the caller: the attempt has ended without a hold. `why` is empty or a human sentence.
 struct Fail {

@@ -227,7 +227,7 @@ void NameContender::on(const event::Proved& proved) {
   }
   phase_ = Phase::kHolding;
   outcome_ = Outcome::kGranted;
-  out_.push_back(action::Grant{options_.node, *own_});
+  out_.push_back(action::Grant{options_.node, *own_, *own_});
 }
 
 void NameContender::on(const event::Heartbeat&) {
@@ -270,7 +270,8 @@ void NameContender::on(const event::LossTold&) {
 void NameContender::on(const event::Cancel& cancel) {
   // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
   if (outcome_ != Outcome::kOpen) return;
-  fail(cancel.code);
+  const bool waiting = phase_ == Phase::kWaiting;
+  fail(cancel.code, waiting ? "still waiting for " + options_.node + " to go" : std::string());
   leave();
 }
 

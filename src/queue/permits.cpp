@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/mutant.hpp"
 #include "queue/counter.hpp"
 
 namespace latchkey::queue {
@@ -341,11 +342,12 @@ void Permits::decide() {
   }
   const int size = stored_ ? *stored_ : *options_.size;
   const std::size_t taken = taken_up_to(children_, mine);
-  if (taken <= static_cast<std::size_t>(size)) return prove();
+  const std::size_t spare = base::mutated(base::Mutant::kOneTooMany) ? 1 : 0;
+  if (taken <= static_cast<std::size_t>(size) + spare) return prove();
+  shortage_ = std::to_string(taken - count()) + " of " + std::to_string(size) +
+              " permits are taken, " + std::to_string(options_.count) + " are asked for";
   if (options_.wait == Wait::kNo) {
-    fail(Code::kBusy, std::to_string(taken - count()) + " of " + std::to_string(size) +
-                          " permits are taken, " + std::to_string(options_.count) +
-                          " are asked for");
+    fail(Code::kBusy, shortage_);
     return leave();
   }
   wait_on();

@@ -274,6 +274,7 @@ class Permits : EntryMachine<PermitAction> {
   std::vector<std::string> children_;
   bool size_known_ = false;  ///< Read after the list in `children_`.
   std::optional<int> stored_;
+  std::string shortage_;  ///< Why the last view was not enough, for people.
   Vigil vigil_ = Vigil::kNo;
   Arm list_arm_ = Arm::kNo;
   Arm size_arm_ = Arm::kNo;

@@ -10,7 +10,7 @@ namespace latchkey::queue {
 void Permits::on(const event::Cancel& cancel) {
   // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
   if (outcome_ != Outcome::kOpen) return;
-  fail(cancel.code);
+  fail(cancel.code, phase_ == Phase::kWaiting ? "still waiting: " + shortage_ : std::string());
   leave();
 }
 

@@ -1,5 +1,6 @@
 #include "recipes/attempt.hpp"
 
+#include "base/mutant.hpp"
 #include "recipes/answer.hpp"
 
 namespace latchkey::recipes {
@@ -29,10 +30,12 @@ void Attempt::step(const queue::Event& event) {
   for (queue::Action& wanted : contender_.step(event)) carry_out_any(wanted);
 }
 
-void Attempt::downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire) {
+bool Attempt::downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire) {
+  if (plan_.contender.tag != queue::Tag::kWrite) return false;
   asking_ = std::move(reader);
   retire_ = std::move(retire);
   feed(event::Downgrade{});
+  return true;
 }
 
 void Attempt::carry_out(action::Create& action) {
@@ -63,7 +66,11 @@ void Attempt::carry_out(action::Exchange& action) {
 
 void Attempt::carry_out(action::Grant& action) {
   if (const auto retire = std::exchange(retire_, {})) retire();
-  tell_granted({.token = Token(action.czxid), .nodes = {held_node(action.name, action.czxid)}});
+  Token token(action.token);
+  if (base::mutated(base::Mutant::kTokenFromNumber)) {
+    token = Token(queue::parse_place(action.name)->number + 1);
+  }
+  tell_granted({.token = token, .nodes = {held_node(action.name, action.czxid)}});
 }
 
 }  // namespace latchkey::recipes

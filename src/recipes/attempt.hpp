@@ -33,10 +33,10 @@ class Attempt : public DirectoryErrand<queue::Event> {
   Attempt(const std::shared_ptr<session::Host>& host, session::Machine& machine, Plan plan,
           std::shared_ptr<Claimant> claimant);
 
-  /// A writer's hold is to become a reader's: `reader` hears how that went, and is the claimant
-  /// from then on; right before, `retire` is called. Until then a loss is told to the writer as
-  /// well.
-  void downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire);
+  /// See Contender.
+  [[nodiscard]] std::string why_it_waits() const { return contender_.why_it_waits(); }
+
+  bool downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire) override;
 
  protected:
   void carry_out_any(queue::Action& wish) {

@@ -61,6 +61,14 @@ class Claim : public std::enable_shared_from_this<Claim> {
   virtual void on_lease_over() = 0;
   /// The holder wants to hear asked_to_let_go(), from now on.
   virtual void listen() = 0;
+  /// A writer's hold is to become a reader's: `reader` hears how that went, and is the claimant
+  /// from then on; right before, `retire` is called. Until then a loss is told to the writer as
+  /// well. False, and nothing is called: this claim is no writer's.
+  virtual bool downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire) {
+    static_cast<void>(reader);
+    static_cast<void>(retire);
+    return false;
+  }
 };
 
 }  // namespace latchkey::recipes

@@ -151,7 +151,9 @@ class Election::Candidate final : public recipes::Claimant,
   /// we were cut off.
   void carry_out(const candidacy::EndTerm& end) {
     ending_ = Ending{over_, end.term};
-    host_->post([self = shared_from_this(), ending = *ending_] { self->request_stop(ending); });
+    // Whoever leads inside on_change may be all that the user's executor can run.
+    host_->post_apart(
+        [self = shared_from_this(), ending = *ending_] { self->request_stop(ending); });
     set_timer(machine_->timeout(), candidacy::Told{end.term});
   }
 

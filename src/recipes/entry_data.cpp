@@ -1,25 +1,18 @@
 #include "recipes/entry_data.hpp"
 
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <ctime>
 #include <string>
+#include <utility>
 
+#include "base/surroundings.hpp"
 #include "queue/owner.hpp"
 
 namespace latchkey::recipes {
 namespace {
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
-
 std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
+  const auto now = static_cast<std::time_t>(base::wall_ms() / 1'000);
   std::tm parts{};
   ::gmtime_r(&now, &parts);
   std::array<char, 32> text{};
@@ -30,9 +23,10 @@ std::string utc_now() {
 }  // namespace
 
 std::string entry_data(const std::string& reason) {
-  return queue::format_owner({.host = host_name(),
-                              .pid = ::getpid(),
-                              .program = ::program_invocation_short_name,
+  base::ProcessName process = base::process_name();
+  return queue::format_owner({.host = std::move(process.host),
+                              .pid = process.pid,
+                              .program = std::move(process.program),
                               .since = utc_now(),
                               .reason = reason});
 }

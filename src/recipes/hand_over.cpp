@@ -91,7 +91,9 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
   }
 
   void carry_out(const hand_over::Withdraw& action, Tiding&) {
-    std::exchange(below_, {})->cancel(action.code);
+    // Its answer comes all the same, and if it is a grant there has to be something to give up.
+    const auto below = below_;
+    below->cancel(action.code);
   }
 
   void carry_out(const hand_over::GiveUp& action, Tiding& tiding) {

@@ -142,7 +142,7 @@ Result<void> Hold::release(Deadline deadline) {
   if (!ended && phase_ == Phase::kReleased) return {};
   if (!ended)
     return Error(Code::kLost, "release " + nodes().front().path + ": the lock was lost before");
-  if (!slot->wait_until(deadline)) {
+  if (!session::wait_until(host_, *slot, deadline)) {
     session::Outcome outcome;
     outcome.code = Code::kTimedOut;
     outcome.detail = "it is removed in the background";

@@ -54,7 +54,10 @@ class QueueWatch::State final : public recipes::Observer<Queue> {
     survey_->look([this](Result<Queue> queue) { looked(std::move(queue)); });
   }
 
+  /// That it is still not there is no news: a semaphore goes in pieces, each of which is watched.
   void tell(Result<Queue> queue) override {
+    const bool gone = queue && !queue->exists;
+    if (std::exchange(told_gone_, gone) && gone) return shown();
     const auto self = std::static_pointer_cast<State>(shared_from_this());
     host_->post([self, queue = std::move(queue)]() mutable {
       if (self->is_wanted()) self->show(std::move(queue));
@@ -67,16 +70,20 @@ class QueueWatch::State final : public recipes::Observer<Queue> {
       handler_(std::move(queue));
     } catch (...) {  // NOLINT(bugprone-empty-catch): user code; there is nobody left to tell.
     }
-    host_->enter([this](session::Machine&, Instant) {
-      busy_ = false;
-      if (changed_ && !is_closed()) look();
-    });
+    host_->enter([this](session::Machine&, Instant) { shown(); });
+  }
+
+  /// Session strand only.
+  void shown() {
+    busy_ = false;
+    if (changed_ && !is_closed()) look();
   }
 
   // Session strand only.
   std::shared_ptr<Survey> survey_;
   bool busy_ = false;  ///< Looking, or the handler has not returned.
   bool changed_ = false;
+  bool told_gone_ = false;  ///< The last picture was of nothing.
 };
 
 QueueWatch::QueueWatch(const Session& session, Path directory, Handler handler)

@@ -93,7 +93,10 @@ class Lookout final : public std::enable_shared_from_this<Lookout> {
           self->looking_ = false;
           const bool gone = !node && node.error() == Code::kNoNode;
           if (std::exchange(self->stirred_, false) || gone) return self->look(done);
-          node ? done(seen) : done(node.error());
+          if (node) return done(seen);
+          // There will be another look, and only one: the mark must not call for a second.
+          self->forget_both();
+          done(node.error());
         },
         stirs());
   }

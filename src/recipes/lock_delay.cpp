@@ -22,15 +22,16 @@ using wire::Op;
 class DelayedClaim final : public Errand, public Claimant {
  public:
   DelayedClaim(const std::shared_ptr<session::Host>& host, session::Machine& machine,
-               const std::string& directory, std::chrono::milliseconds delay,
+               const std::string& directory, std::chrono::milliseconds delay, queue::Wait wait,
                std::shared_ptr<Claimant> claimant)
       : Errand(host, machine, directory, {}, std::move(claimant)),
         directory_(machine.absolute(directory)),
-        delay_(delay) {}
+        wait_(wait),
+        delay_(delay, wait) {}
 
-  void start(const Recipe& below, queue::Wait wait) {
+  void start(const Recipe& below) {
     begin();
-    below_ = below.start(machine_, wait, self());
+    below_ = below.start(machine_, wait_, self());
   }
 
   void cancel(Code code) override { feed(lock_delay::Cancel{code}); }
@@ -137,6 +138,7 @@ class DelayedClaim final : public Errand, public Claimant {
   }
 
   const std::string directory_;  ///< As the server knows it.
+  const queue::Wait wait_;
   queue::LockDelay delay_;
   Inbox<lock_delay::Event> inbox_;
   std::shared_ptr<Claim> below_;
@@ -170,8 +172,9 @@ Result<void> DelayRecipe::check() const {
 
 std::shared_ptr<Claim> DelayRecipe::start(session::Machine& machine, queue::Wait wait,
                                           std::shared_ptr<Claimant> claimant) const {
-  auto claim = std::make_shared<DelayedClaim>(host(), machine, path(), delay_, std::move(claimant));
-  claim->start(*below_, wait);
+  auto claim =
+      std::make_shared<DelayedClaim>(host(), machine, path(), delay_, wait, std::move(claimant));
+  claim->start(*below_);
   return claim;
 }
 

@@ -96,14 +96,22 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
 
   void deliver(const std::shared_ptr<Result<Lease>>& lease) {
     stops_.reset();
-    if (!order_->executor) return handler_(std::move(*lease));
+    if (!order_->executor) return hand(*lease);
     // Whoever gets the answer may destroy what the executor stands on, so it must not come before
     // the executor's call has returned; unless it runs tasks at once, on this thread.
     const std::lock_guard until_handed_over(handing_over_);
     order_->executor([self = shared_from_this(), lease] {
       { const std::lock_guard handed_over(self->handing_over_); }
-      self->handler_(std::move(*lease));
+      self->hand(*lease);
     });
+  }
+
+  /// An exception would reach whoever called the executor, who has others' answers to bring too.
+  void hand(Result<Lease>& lease) {
+    try {
+      handler_(std::move(lease));
+    } catch (...) {  // NOLINT(bugprone-empty-catch): user code; there is nobody left to tell.
+    }
   }
 
   const std::unique_ptr<Order> order_;

@@ -7,12 +7,35 @@
 #include "recipes/queue_recipe.hpp"
 
 namespace latchkey::recipes {
+namespace {
+
+/// Whoever would make the same entry in the same queue has the same one; the reason, which is for
+/// people, aside. Each part is preceded by its length, so that no two lists look alike.
+std::string hand_over_key(const Path& directory, const MutexOptions& options) {
+  std::string key;
+  const auto add = [&key](const std::string& part) {
+    key += std::to_string(part.size()) + ' ' + part;
+  };
+  add(directory.text());
+  add(options.name);
+  add(std::to_string(options.lock_delay.count()));
+  add(options.parent == Parent::kContainer ? "container" : "persistent");
+  for (const std::string& tag : options.extra_tags) add(tag);
+  for (const Acl& acl : options.acl) {
+    key += '\n';
+    add(std::to_string(acl.permissions));
+    add(acl.scheme);
+    add(acl.id);
+  }
+  return key;
+}
+
+}  // namespace
 
 std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>& host,
                                            Path directory, const MutexOptions& options) {
   const bool delayed = options.lock_delay.count() != 0;
-  std::string key =
-      directory.text() + '\n' + options.name + '\n' + std::to_string(options.lock_delay.count());
+  std::string key = hand_over_key(directory, options);
   std::shared_ptr<const Recipe> recipe = std::make_shared<QueueRecipe>(
       host, std::move(directory),
       EntryStyle{.contender = {.lock_name = options.name, .extra_tags = options.extra_tags},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/assert.hpp"
+
 namespace latchkey::recipes {
 
 void Reader::forget(Key key) {
@@ -12,6 +14,7 @@ void Reader::forget(Key key) {
 }
 
 void Reader::pause(int round, std::function<void()> done) {
+  LATCHKEY_ASSERT(!after_pause_);
   after_pause_ = std::move(done);
   member_ = machine_.join(*this);
   timer_ =

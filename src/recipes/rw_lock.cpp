@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "recipes/attempt.hpp"
 #include "recipes/hold.hpp"
 #include "recipes/order.hpp"
 #include "recipes/queue_recipe.hpp"
@@ -44,7 +43,7 @@ class Downgrade final : public recipes::Recipe {
     const auto place = queue::parse_place(node.substr(node.rfind('/') + 1));
     const bool is_writer = place && place->read_write && place->share == queue::Share::kExclusive;
     if (&hold->host() != host().get() || !is_writer || node.substr(0, node.rfind('/')) != path()) {
-      return Error(Code::kInvalidOption, what + node + " is not a writer's entry of this lock");
+      return not_a_writer();
     }
     return {};
   }
@@ -58,16 +57,22 @@ class Downgrade final : public recipes::Recipe {
       claimant->failed(Error(Code::kLost, "downgrade " + path() + ": it was lost before"));
       return nullptr;
     }
-    // Only a writer's entry has come this far, and only attempts make those.
-    static_cast<recipes::Attempt&>(*claim).downgrade(std::move(claimant),
-                                                     [weak = std::weak_ptr(writing)] {
-                                                       if (const auto hold = weak.lock())
-                                                         hold->retire();
-                                                     });
+    const auto retire = [weak = std::weak_ptr(writing)] {
+      if (const auto hold = weak.lock()) hold->retire();
+    };
+    if (!claim->downgrade(claimant, retire)) {
+      claimant->failed(not_a_writer());
+      return nullptr;
+    }
     return claim;
   }
 
  private:
+  [[nodiscard]] Error not_a_writer() const {
+    return Error(Code::kInvalidOption, "downgrade " + path() + ": " + writing_.node() +
+                                           " is not a writer's entry of this lock");
+  }
+
   const Lease writing_;
 };
 

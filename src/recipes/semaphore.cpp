@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "queue/picture.hpp"
 #include "recipes/entry_data.hpp"
 #include "recipes/reader.hpp"
 #include "recipes/recipe.hpp"
@@ -14,6 +15,15 @@ struct Semaphore::Parts {
   Path path;
   SemaphoreOptions options;
   std::shared_ptr<bool> warned = std::make_shared<bool>(false);  ///< Session strand only.
+
+  /// Reads the semaphore's node, or lists what is below it, behind a sync.
+  template <class Operation>
+  [[nodiscard]] Result<typename Operation::Value> look(const char* what, Deadline deadline) const {
+    return recipes::look_once<typename Operation::Value>(
+        *host, what, deadline, [&](const std::shared_ptr<recipes::Reader>& reader, auto done) {
+          reader->ask_synced(Operation{path}, std::move(done));
+        });
+  }
 };
 
 namespace {
@@ -79,21 +89,29 @@ Result<void> Semaphore::resize(int size, Deadline deadline) const {
     return Error(Code::kInvalidOption, "resize " + parts_->path.text() + " to " +
                                            std::to_string(size) + ": it has to be at least 1");
   }
-  Session session(parts_->host);
-  const auto set = session.set(parts_->path, std::to_string(size), deadline);
-  if (set) return {};
-  if (set.error() != Code::kNoNode) return set.error();
-  return Error(Code::kNoNode, "resize " + parts_->path.text() +
-                                  ": there is no such semaphore; whoever takes its first permit "
+  const std::string what = "resize " + parts_->path.text() + ": ";
+  auto done = [&]() -> Result<void> {
+    const auto node = parts_->look<Get>("resize", deadline);
+    if (!node) return node.error();
+    if (!queue::parse_size(node->data)) {
+      const auto below = parts_->look<Children>("resize", deadline);
+      if (!below) return below.error();
+      if (!queue::is_semaphore(below->names)) {
+        return Error(Code::kInvalidOption,
+                     what + "what is there is not a semaphore, and its data stays as it is");
+      }
+    }
+    const auto set = Session(parts_->host).set(parts_->path, std::to_string(size), deadline);
+    return set ? Result<void>() : set.error();
+  }();
+  if (done || done.error() != Code::kNoNode) return done;
+  return Error(Code::kNoNode, what +
+                                  "there is no such semaphore; whoever takes its first permit "
                                   "makes it, with SemaphoreOptions::size");
 }
 
 Result<std::optional<int>> Semaphore::size(Deadline deadline) const {
-  const auto node =
-      recipes::look_once<Node>(*parts_->host, "size", deadline,
-                               [&](const std::shared_ptr<recipes::Reader>& reader, auto done) {
-                                 reader->ask_synced(Get{parts_->path}, std::move(done));
-                               });
+  const auto node = parts_->look<Get>("size", deadline);
   if (node) return queue::parse_size(node->data);
   if (node.error() == Code::kNoNode) return std::optional<int>();
   return node.error();

@@ -157,7 +157,10 @@ void SemaphoreClaim::carry_out(action::GrantAll& action) {
 
 void SemaphoreClaim::carry_out(action::Fail& action) {
   const bool by_front = action.why.empty() && front_error_ && *front_error_ == action.code;
-  tell_failed(by_front ? *front_error_ : error_of(action.code, action.why));
+  if (by_front) return tell_failed(*front_error_);
+  const auto front = front_.lock();
+  const bool waits = action.why.empty() && front && !first_;
+  tell_failed(error_of(action.code, waits ? front->why_it_waits() : action.why));
 }
 
 }  // namespace latchkey::recipes

@@ -21,6 +21,8 @@ struct PermitPlan {
   std::shared_ptr<bool> warned;
 };
 
+class Attempt;
+
 /// One claim to permits on one session. It is the claimant of its own place in the queue in front,
 /// and carries out what its machine asks for among the leases.
 /// Thread safety: session strand only.
@@ -62,7 +64,7 @@ class SemaphoreClaim final : public DirectoryErrand<queue::PermitEvent>, public 
   queue::Permits permits_;
 
   // The queue in front.
-  std::weak_ptr<Claim> front_;
+  std::weak_ptr<Attempt> front_;
   bool first_ = false;
   std::optional<Error> front_error_;
 

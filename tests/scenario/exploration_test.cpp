@@ -4,6 +4,7 @@
 
 #include "scenario/expect_explored.hpp"
 #include "scenario/explorer.hpp"
+#include "scenario/settled_line.hpp"
 
 namespace latchkey::mini {
 namespace {
@@ -105,6 +106,19 @@ TEST(Exploration, H39_TheDirectoryIsReapedUnderTheirHands) {
 
 TEST(Exploration, H72_WithoutTheShortcutAllIsWellToo) {
   expect_all_is_well(make_line(3, {.relist = queue::Relist::kAlways}), {.cancels = 1});
+}
+
+TEST(Exploration, H27_UpToFiveArriveReleaseCancelAndCrashInEveryOrder) {
+  for (const auto relist : {queue::Relist::kWhenNeeded, queue::Relist::kAlways}) {
+    walk::expect_all_is_well_when_settled(SettledLine(make_world(5, {.relist = relist})),
+                                          walk::Alike::kYes);
+  }
+}
+
+TEST(ExplorationFinds, H27_AWakeTakenForAGrantAmongFiveWhoComeAndGo) {
+  walk::expect_found(walk::Settled(SettledLine(make_world(5, {.mutant = Mutant::kWakeIsGrant})),
+                                   walk::Alike::kYes),
+                     "e holds although");
 }
 
 /// Everyone in a line of six leaves in the given order, by a release or, while waiting, a cancel.

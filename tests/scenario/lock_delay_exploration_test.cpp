@@ -29,6 +29,7 @@ using namespace std::chrono_literals;
 using namespace queue::lock_delay;
 using queue::Answer;
 using queue::LockDelay;
+using queue::Wait;
 
 /// How the machine, or whoever carries out what it says, is broken on purpose.
 enum class Mutant {
@@ -71,10 +72,13 @@ struct Troubles {
 
 class World {
  public:
-  World(int contenders, Troubles troubles, Mutant mutant = Mutant::kNone)
+  /// The first so many would not wait.
+  World(int contenders, Troubles troubles, Mutant mutant = Mutant::kNone, int impatient = 0)
       : left_(troubles), mutant_(mutant) {
     const auto delay = mutant == Mutant::kWaitsForAnotherTime ? kDelay + 1ms : kDelay;
-    for (int i = 0; i < contenders; ++i) all_.push_back({.machine = LockDelay(delay)});
+    for (int i = 0; i < contenders; ++i) {
+      all_.push_back({.machine = LockDelay(delay, i < impatient ? Wait::kNo : Wait::kYes)});
+    }
   }
 
   [[nodiscard]] std::vector<Step<World>> steps() const;
@@ -518,6 +522,11 @@ TEST(LockDelayExploration, H73_FiveOfWhomOneVanishesOneGivesUpAndOneFallsSilent)
 
 TEST(LockDelayExploration, H73_ThreeWhoVanishAndGiveUpDuringTheDelay) {
   expect_all_is_well(World(3, {.cancels = 2, .crashes = 2}));
+}
+
+TEST(LockDelayExploration, H73_WhoeverWouldNotWaitLeavesTheDelayToTheOthers) {
+  expect_all_is_well(World(4, {.cancels = 1, .crashes = 1}, Mutant::kNone, 2));
+  expect_all_is_well(World(3, {.crashes = 1, .lapses = 1, .cuts = 1}, Mutant::kNone, 1));
 }
 
 TEST(LockDelayExploration, H73_ASilenceDuringTheDelayCostsNobodyItsPlace) {

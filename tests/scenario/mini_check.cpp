@@ -117,7 +117,7 @@ bool World::is_idle(int client) const {
 /// A grant must be true by the leader's order, not only in the eyes of the one who is told (14.3).
 void World::granted(int slot, const queue::action::Grant& grant) {
   Slot& self = slot_at(slot);
-  say(self.name + " is granted " + grant.name + ", token " + std::to_string(grant.czxid));
+  say(self.name + " is granted " + grant.name + ", token " + std::to_string(grant.token));
   const bool second = std::exchange(self.downgrading, false);
   if ((self.granted && !second) || self.failed) violate(self.name + " is answered twice");
   self.granted = true;
@@ -126,8 +126,8 @@ void World::granted(int slot, const queue::action::Grant& grant) {
   const queue::Place place = queue::parse_place(grant.name).value_or(queue::Place{});
   self.shares = place.share == queue::Share::kShared;
   if (!self.shares && !self.robbed) {
-    if (grant.czxid <= newest_token_) violate("the token of " + self.name + " does not grow");
-    newest_token_ = std::max(newest_token_, grant.czxid);
+    if (grant.token <= newest_token_) violate("the token of " + self.name + " does not grow");
+    newest_token_ = std::max(newest_token_, grant.token);
   }
 
   const auto own = leader_.entries.find(grant.name);

@@ -54,6 +54,20 @@ struct ContenderProbe {
   static void fold(const Contender& self, mini::Fold& fold);
   static int role(const Contender& self, Ask ask);
 
+  /// Where nothing is on its way: what it knows, its neighbours by who they are and not by name, so
+  /// that the same situation reached on another road is the same.
+  template <class Whose>
+  static void fold_settled(const Contender& self, const Whose& whose, mini::Fold& fold) {
+    fold.kind(self.phase_);
+    fold.kind(self.outcome_);
+    fold.kind(self.own_arm_);
+    fold.kind(self.watched_arm_);
+    fold.flags({self.leaving_, self.may_downgrade_, self.directory_watched_});
+    fold.number(self.ahead_.size());
+    for (const std::string& name : self.ahead_) fold.kind(whose(name));
+    fold.kind(self.watched_.empty() ? -1 : whose(self.watched_));
+  }
+
   static bool waits(const Contender& self) { return self.phase_ == Contender::Phase::kWaiting; }
   static std::string own(const Contender& self) { return self.own_ ? self.own_->name : ""; }
   static const std::string& watched(const Contender& self) { return self.watched_; }

@@ -135,6 +135,17 @@ struct MultiActor {
     fold.flags({losing_});
     fold.texts(held_back_);
   }
+  /// As fold(), for SettledPond.
+  template <class Whose>
+  void fold_settled(const Whose& whose, mini::Fold& fold) const {
+    queue::BundleProbe::fold(bundle, fold);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      ContenderProbe::fold_settled(
+          members[i], [&](const std::string& name) { return whose(path_of(i, name)); }, fold);
+    }
+    fold.number(grants);
+    fold.number(ended);
+  }
   [[nodiscard]] int role(std::size_t member, Ask ask) const {
     return ContenderProbe::role(members[member], ask);
   }
@@ -330,6 +341,11 @@ TEST(MultiExploration, H49_MembersInAnyOrderNeverWaitInACircle) {
 
 TEST(MultiExploration, H49_ThreeThatOverlapInPairs) {
   expect_all_is_well(make_world({{"/x", "/y"}, {"/y", "/z"}, {"/z", "/x"}}), {});
+}
+
+TEST(MultiExploration, H49_FiveArriveReleaseCancelAndCrashInEveryOrder) {
+  walk::expect_all_is_well_when_settled(SettledPond(
+      make_world({{"/x", "/y"}, {"/y", "/z"}, {"/z", "/x"}, {"/y"}, {"/z", "/y", "/x"}})));
 }
 
 TEST(MultiExploration, H01_AConnectionLostAtAnyMoment) {

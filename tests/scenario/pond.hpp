@@ -12,6 +12,7 @@
 
 #include "queue/messages.hpp"
 #include "scenario/mini_probe.hpp"
+#include "scenario/settled.hpp"
 
 /// A second little world, for the locks that are not one queue in one directory: it has several
 /// directories, transactions with several creates, and nodes whose names return. Its rules are
@@ -424,6 +425,76 @@ class World : public Pond {
   }
 
   std::vector<Actor> actors_;
+};
+
+/// A World for walk::Settled.
+template <class Actor>
+class SettledPond {
+ public:
+  explicit SettledPond(World<Actor> world) : world_(std::move(world)) {}
+
+  [[nodiscard]] int count() const { return static_cast<int>(world_.actors().size()); }
+  [[nodiscard]] walk::Stands stands(int who) const {
+    const Standing& self = standing(who);
+    const bool crashed = world_.clients()[static_cast<std::size_t>(self.client)].crashed;
+    if (crashed || self.done) return walk::Stands::kGone;
+    if (!self.started) return walk::Stands::kAbsent;
+    return self.holding ? walk::Stands::kHolds : walk::Stands::kWaits;
+  }
+  void start(int who) { world_.start(who); }
+  void release(int who) { world_.release(who); }
+  void cancel(int who) { world_.cancel(who); }
+  /// The process ends, and after a while its session.
+  void crash(int who) {
+    world_.crash(standing(who).client);
+    world_.expire(standing(who).client);
+  }
+  void settle() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int client = 0; client < static_cast<int>(world_.clients().size()); ++client) {
+        moved = moved || !world_.at(client).sent.empty() || !world_.at(client).inbox.empty();
+        if (!world_.at(client).sent.empty()) world_.serve(client);
+        if (!world_.at(client).inbox.empty()) world_.receive(client);
+      }
+    }
+    for (const auto& [path, node] : world_.leader().nodes) whose_[path] = node.actor;
+  }
+
+  [[nodiscard]] std::size_t key() const {
+    mini::Fold fold;
+    const auto whose = [this](const std::string& path) {
+      const auto found = whose_.find(path);
+      return found == whose_.end() ? -1 : found->second;
+    };
+    for (int who = 0; who < count(); ++who) {
+      fold.kind(stands(who));
+      if (stands(who) == walk::Stands::kGone) continue;
+      world_.actors()[static_cast<std::size_t>(who)].fold_settled(whose, fold);
+    }
+    std::map<std::pair<std::string, std::int32_t>, int> lines;
+    for (const auto& [path, node] : world_.leader().nodes) {
+      lines[{parent_of(path), node.number}] = node.actor;
+    }
+    for (const auto& [place, actor] : lines) {
+      fold.text(place.first);
+      fold.kind(actor);
+    }
+    return fold.sum();
+  }
+  [[nodiscard]] std::string violation() {
+    world_.check();
+    world_.check_at_rest();
+    return world_.violations().empty() ? std::string() : world_.violations().front();
+  }
+
+ private:
+  [[nodiscard]] const Standing& standing(int who) const {
+    return world_.actors()[static_cast<std::size_t>(who)].self;
+  }
+
+  World<Actor> world_;
+  std::map<std::string, int> whose_;  ///< Every node there has ever been, by path.
 };
 
 /// Goes through every order in which the messages, callers and troubles of a world can happen, each

@@ -6,6 +6,7 @@
 
 #include "scenario/expect_explored.hpp"
 #include "scenario/explorer.hpp"
+#include "scenario/settled_line.hpp"
 
 namespace latchkey::mini {
 namespace {
@@ -104,6 +105,16 @@ TEST(RwExploration, H42_H43_H45_UpToFiveInEveryMixLeaveInEveryOrderUnderBothPoli
         ASSERT_FALSE(HasFatalFailure());
       }
     } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+// Whoever comes first comes first in the mix: so every order of arrival is gone through.
+TEST(RwExploration, H42_H43_H45_FiveInEveryMixArriveReleaseCancelAndCrashInEveryOrder) {
+  for (const std::string& kinds : all_kinds(5)) {
+    if (kinds.size() < 5) continue;
+    walk::expect_all_is_well_when_settled(SettledLine(make(kinds, Started::kNo)),
+                                          walk::Alike::kYes);
+    ASSERT_FALSE(HasFailure()) << kinds;
   }
 }
 
