@@ -2,6 +2,8 @@
 #include <latch>
 #include <random>
 
+#include <asio/post.hpp>
+#include <asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 
 #include "integration/election_fixture.hpp"
@@ -180,6 +182,38 @@ TEST_P(ElectionTest, ALeaderMayLeadInsideItsCallbackUntilTheEndOfItsTerm) {
   election.close();
 
   ASSERT_TRUE(diary.reaches(ElectionState::kClosed));
+}
+
+TEST_P(ElectionTest, ALeaderMayLeadInsideItsCallbackOnAnExecutorOfOneThread) {
+  // Whatever else is to run there runs when the term is over: so its end must not.
+  asio::thread_pool pool(1);
+  Diary diary;
+  std::atomic<int> heard = 0;
+  auto work = [&](const ElectionNews& news) {
+    if (news.state != ElectionState::kLeading) return;
+    if (eventually([&] { return news.over.stop_requested(); })) ++heard;
+  };
+  {
+    SessionOptions one_thread = patient();
+    one_thread.executor = [&](std::function<void()> task) { asio::post(pool, std::move(task)); };
+    ElectionOptions options = restless("a");
+    options.on_change = work;
+    Election election(open(one_thread), directory, diary.kept(options));
+    ASSERT_TRUE(diary.reaches(ElectionState::kLeading));
+
+    election.resign();
+    ASSERT_TRUE(diary.reaches(ElectionState::kLeading, 2));
+    EXPECT_EQ(heard, 1);
+    ASSERT_TRUE(
+        ok(witness.session().remove(directory + "/" + witness.queue(directory).at(0), soon())));
+    ASSERT_TRUE(diary.reaches(ElectionState::kLeading, 3));
+    EXPECT_EQ(heard, 2);
+    election.close();
+
+    ASSERT_TRUE(diary.reaches(ElectionState::kClosed));
+    EXPECT_EQ(heard, 3);
+  }
+  pool.join();
 }
 
 /// Leads, is found sick once, and has to queue behind the other.

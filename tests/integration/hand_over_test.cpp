@@ -61,6 +61,33 @@ TEST_P(HandOverTest, H70_ThreadsOfOneSessionPassTheLockOnWithoutAWrite) {
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
+TEST_P(HandOverTest, H70_OnlyThoseWhoseEntriesWouldBeAlikeShareOne) {
+  const Session session = open();
+  const MutexOptions plain{.hand_over = {.count = 16, .time = 60s}};
+  MutexOptions other_tags = plain;
+  other_tags.extra_tags = {"-theirs-"};
+  MutexOptions other_acl = plain;
+  other_acl.acl = {{kAllPermissions, "ip", "127.0.0.1"}};
+  MutexOptions other_parent = plain;
+  other_parent.parent = Parent::kPersistent;
+  auto first = Mutex(session, directory, plain).lock(soon());
+  ASSERT_TRUE(ok(first));
+
+  Asked tags(Mutex(session, directory, other_tags));
+  EXPECT_TRUE(witness.queue_reaches(directory, 2));
+  Asked acl(Mutex(session, directory, other_acl));
+  EXPECT_TRUE(witness.queue_reaches(directory, 3));
+  Asked parent(Mutex(session, directory, other_parent));
+  EXPECT_TRUE(witness.queue_reaches(directory, 4));
+
+  first->release();
+  for (Asked* next : {&tags, &acl, &parent}) {
+    ASSERT_TRUE(next->holds());
+    EXPECT_EQ(next->lease().token().hold(), 0U);
+    next->lease().release();
+  }
+}
+
 TEST_P(HandOverTest, H70_AfterTheLastPassOthersGetTheirTurn) {
   const Session session = open();
   auto first = passing(session, 2).lock(soon());
@@ -94,8 +121,8 @@ TEST_P(HandOverTest, H70_TimeEndsARunAsWell) {
   ASSERT_TRUE(second.holds());
 }
 
-TEST_P(HandOverTest, H70_TwoProcessesOfEightThreadsTakeBoundedTurnsAndTokensGrow) {
-  // What a process may do in a row is counted by the other's waiting.
+TEST_P(HandOverTest, H70_TwoSessionsOfEightThreadsTakeBoundedTurnsAndTokensGrow) {
+  // What a session may do in a row is counted by the other's waiting.
   constexpr int kLimit = 4;
   const Session sessions[] = {open(), open()};
   std::mutex record;
@@ -114,6 +141,7 @@ TEST_P(HandOverTest, H70_TwoProcessesOfEightThreadsTakeBoundedTurnsAndTokensGrow
           const std::lock_guard guard(record);
           holds.emplace_back(i % 2, lease->token());
         }
+        pause_between_looks();
         --inside;
       }
     });

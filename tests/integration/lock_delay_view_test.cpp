@@ -69,6 +69,28 @@ TEST_P(LockDelayViewTest, H73_WhoeverWaitsOutTheDelayIsShownAsWaiting) {
   EXPECT_EQ(look(session).holders().size(), 1U);
 }
 
+TEST_P(LockDelayViewTest, H73_ATryDuringTheDelayIsBusyAtOnceAndLeavesItToTheNext) {
+  hold_and_vanish();
+  Session session = open();
+
+  EXPECT_TRUE(fails_with(delayed(session, kEndless).try_lock(soon()), Code::kBusy, "lock delay"));
+
+  EXPECT_TRUE(witness.is_quiet(directory));
+  Waiter next(delayed(open(), kEndless));
+  ASSERT_TRUE(witness.queue_reaches(directory, 1));
+  EXPECT_TRUE(look(session).holders().empty());
+}
+
+TEST_P(LockDelayViewTest, H73_ATryThatIsHandedOverIsBusyDuringTheDelayToo) {
+  hold_and_vanish();
+  const Session session = open();
+  const Mutex passing(session, directory, {.hand_over = {.count = 4}, .lock_delay = kEndless});
+
+  EXPECT_TRUE(fails_with(passing.try_lock(soon()), Code::kBusy));
+
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
 TEST_P(LockDelayViewTest, H73_AnOldMarkMeansNothingForALockWithoutADelay) {
   hold_and_vanish();
   Session session = open();

@@ -130,6 +130,14 @@ TEST_P(NameLockTest, H07_TwoAttemptsOfOneSessionExcludeEachOther) {
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
+TEST_P(NameLockTest, ATimeOutSaysWhatWasWaitedFor) {
+  Session session = open();
+  const Lease first = take_name(session);
+
+  EXPECT_TRUE(fails_with(lock_of(open()).lock(deadline_in(2s)), Code::kTimedOut,
+                         "still waiting for " + node + " to go"));
+}
+
 TEST_P(NameLockTest, ManyWhoRaceNeverHoldTogether) {
   Section section;
   std::atomic<int> failures = 0;
@@ -143,6 +151,7 @@ TEST_P(NameLockTest, ManyWhoRaceNeverHoldTogether) {
           continue;
         }
         section.enter(*lease);
+        pause_between_looks();
         section.leave();
       }
     });

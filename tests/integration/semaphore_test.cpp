@@ -119,6 +119,38 @@ TEST_P(SemaphoreTest, H47_ReleasesInEveryOrderWakeOneAfterTheOther) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST_P(SemaphoreTest, WhatIsNoSemaphoreIsNotResized) {
+  make_node(witness.session(), directory, "somebody's own words");
+  make_node(witness.session(), directory + "/child");
+
+  EXPECT_TRUE(
+      fails_with(semaphore(open()).resize(3, soon()), Code::kInvalidOption, "not a semaphore"));
+
+  EXPECT_EQ(witness.synced().get(directory, soon())->data, "somebody's own words");
+}
+
+TEST_P(SemaphoreTest, OneThatCuratorMadeCanBeGivenASize) {
+  make_node(witness.session(), directory);
+  make_node(witness.session(), directory + "/leases");
+
+  EXPECT_TRUE(ok(semaphore(open()).resize(3, soon())));
+
+  EXPECT_EQ(*semaphore(open()).size(soon()), 3);
+}
+
+TEST_P(SemaphoreTest, ATimeOutSaysWhatWasWaitedFor) {
+  Session session = open();
+  const Lease two = take_permits(session, 2, 3);
+  EXPECT_TRUE(fails_with(semaphore(open()).permits(2).lock(deadline_in(2s)), Code::kTimedOut,
+                         "2 of 3 permits are taken"));
+  Waiter first(semaphore(open()).permits(2));
+  ASSERT_TRUE(witness.queue_reaches(leases, 4));
+  const std::string ahead = witness.queue(locks).at(0);
+
+  EXPECT_TRUE(fails_with(semaphore(open()).permits().lock(deadline_in(2s)), Code::kTimedOut,
+                         "still behind " + ahead));
+}
+
 TEST_P(SemaphoreTest, ALargeRequestIsNotOvertakenBySmallOnes) {
   Session session = open();
   Lease three = take_permits(session, 3, 4);

@@ -65,6 +65,25 @@ TEST_P(WaitingTest, ACallbackRunsOnTheExecutorOfTheCallersChoice) {
   pool.join();
 }
 
+TEST_P(WaitingTest, ACallbackThatThrowsTakesNobodyElsesAnswer) {
+  // Tasks run at once: what one of them throws would reach whoever brings the answers.
+  SessionOptions options = patient();
+  options.executor = [](const std::function<void()>& task) { task(); };
+  Session session = open(std::move(options));
+  const Lease holder = take(open(), directory);
+  Answers answers;
+  const auto at_once = [](const std::function<void()>& task) { task(); };
+  mutex(session).lock_async(soon()).then([](const Result<Lease>&) { throw 1; });
+  mutex(session).lock_async(soon()).on(at_once).then([](const Result<Lease>&) { throw 2; });
+  mutex(session).lock_async(soon()).then(keep(answers));
+  ASSERT_TRUE(witness.queue_reaches(directory, 4));
+
+  EXPECT_NO_THROW(static_cast<void>(session.close(soon())));
+
+  ASSERT_TRUE(answers.wait_for(1));
+  EXPECT_TRUE(fails_with(*answers.last(), Code::kClosed));
+}
+
 TEST_P(WaitingTest, ErrorsComeTheSameWay) {
   Answers answers;
   const Session session = open();
@@ -220,6 +239,28 @@ TEST_P(WaitingTest, H55_ACoroutineMayHopBetweenThreadsWhileItHolds) {
   pool.join();
 }
 
+TEST_P(WaitingTest, H55_ACoroutineThatHasHoppedEntersItsRecursiveMutexAgain) {
+  asio::thread_pool pool(2);
+  Recorder<std::string> log;
+  const auto enter_again = [&](RecursiveMutex lock) -> asio::awaitable<void> {
+    const Owner owner;
+    Result<Lease> outer =
+        co_await async_wait(lock.of(owner).lock_async(soon()), asio::use_awaitable);
+    for (int i = 0; i < 20; ++i) co_await asio::post(pool, asio::use_awaitable);
+    Result<Lease> inner =
+        co_await async_wait(lock.of(owner).try_lock_async(soon()), asio::use_awaitable);
+    Result<Lease> other =
+        co_await async_wait(lock.of(Owner()).try_lock_async(soon()), asio::use_awaitable);
+    const bool entered = outer && inner && inner->token() == outer->token();
+    log.add(entered && !other && other.error() == Code::kBusy ? "entered again" : "not");
+  };
+  asio::co_spawn(pool, enter_again(RecursiveMutex(open(), directory)), asio::detached);
+  ASSERT_TRUE(log.wait_for(1));
+  EXPECT_EQ(log.last(), "entered again");
+  pool.join();
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
 // ---- Asio ---------------------------------------------------------------------------------------
 
 TEST_P(WaitingTest, AsioCallbacksFuturesAndAwaitables) {
@@ -265,40 +306,87 @@ TEST_P(WaitingTest, AnAsioCancellationTakesTheRequestOutOfTheQueue) {
 
 // ---- Every lock ---------------------------------------------------------------------------------
 
-Task wait_by_coroutine(Lock lock, Recorder<std::string> log) {
+using Answer = std::future<Result<Lease>>;
+using Promise = std::shared_ptr<std::promise<Result<Lease>>>;
+
+Task wait_by_coroutine(Lock lock, Promise promise) {
   Result<Lease> lease = co_await lock.lock_async(soon());
-  log.add(lease ? "held" : std::string(name(lease.error().code())));
+  promise->set_value(std::move(lease));
 }
 
-/// Each way takes the lock and lets it go again.
-void wait_in_every_way(const Lock& lock) {
-  EXPECT_TRUE(ok(lock.lock(soon()))) << "blocking";
+/// Every way to ask for a lock, as one: when it returns the lock has been asked for, but for the
+/// blocking way, which does so soon.
+std::vector<std::pair<std::string, std::function<Answer(const Lock&)>>> ways(
+    std::vector<std::unique_ptr<Task>>& tasks) {
+  return {{"blocking",
+           [](const Lock& lock) {
+             return std::async(std::launch::async, [lock] { return lock.lock(soon()); });
+           }},
+          {"future", [](const Lock& lock) { return lock.lock_async(soon()).future(); }},
+          {"Asio",
+           [](const Lock& lock) { return async_wait(lock.lock_async(soon()), asio::use_future); }},
+          {"callback",
+           [](const Lock& lock) {
+             const auto promise = std::make_shared<std::promise<Result<Lease>>>();
+             lock.lock_async(soon()).then(
+                 [promise](Result<Lease> lease) { promise->set_value(std::move(lease)); });
+             return promise->get_future();
+           }},
+          {"coroutine", [&tasks](const Lock& lock) {
+             const auto promise = std::make_shared<std::promise<Result<Lease>>>();
+             Answer answer = promise->get_future();
+             tasks.push_back(std::unique_ptr<Task>(new Task(wait_by_coroutine(lock, promise))));
+             return answer;
+           }}};
+}
+
+/// Each way waits for the rival to let go, gets the lock and lets it go again.
+void wait_in_every_way(Session& session, const Lock& lock, const Lock& rival) {
+  std::vector<std::unique_ptr<Task>> tasks;
+  for (const auto& [name, ask] : ways(tasks)) {
+    auto held = rival.lock(soon());
+    ASSERT_TRUE(ok(held)) << name;
+    EXPECT_TRUE(fails_with(lock.try_lock(), Code::kBusy)) << name;
+    Answer answer = ask(lock);
+    // Behind what was asked for: by now the server has heard of it.
+    EXPECT_TRUE(ok(session.sync("/", soon())));
+    EXPECT_NE(answer.wait_for(0s), std::future_status::ready) << name;
+    held->release();
+    EXPECT_TRUE(ok(answer.get())) << name;
+  }
+  for (const auto& task : tasks) EXPECT_TRUE(task->ends());
   EXPECT_TRUE(eventually([&] { return lock.try_lock().has_value(); })) << "try";
-  EXPECT_TRUE(ok(lock.lock_async(soon()).future().get())) << "future";
-  EXPECT_TRUE(ok(async_wait(lock.lock_async(soon()), asio::use_future).get())) << "Asio";
-  Recorder<std::string> log;
-  lock.lock_async(soon()).then([log](Result<Lease> lease) { log.add(lease ? "held" : "not"); });
-  ASSERT_TRUE(log.wait_for(1));
-  const Task task = wait_by_coroutine(lock, log);
-  ASSERT_TRUE(task.ends());
-  EXPECT_THAT(log.all(), testing::Each("held"));
+
+  const auto held = rival.lock(soon());
+  ASSERT_TRUE(ok(held));
   std::stop_source stop;
+  Answer cancelled = lock.lock_async(soon(), stop.get_token()).future();
+  EXPECT_TRUE(ok(session.sync("/", soon())));
   stop.request_stop();
-  EXPECT_TRUE(fails_with(lock.lock(soon(), stop.get_token()), Code::kCancelled)) << "stop";
+  EXPECT_TRUE(fails_with(cancelled.get(), Code::kCancelled)) << "stop";
 }
 
 TEST_P(WaitingTest, EveryLockCanBeWaitedForInEveryWay) {
-  const Session session = open();
+  Session session = open();
+  const Session other = open();
+  const auto both = [&](const auto& make) {
+    wait_in_every_way(session, make(session), make(other));
+  };
   const RwLock rw(session, directory + "-rw");
-  wait_in_every_way(mutex(session));
-  wait_in_every_way(rw.read());
-  wait_in_every_way(rw.write());
-  wait_in_every_way(RecursiveMutex(session, directory + "-recursive").of(Owner()));
-  wait_in_every_way(Semaphore(session, directory + "-permits", {.size = 3}).permits(2));
-  wait_in_every_way(MultiLock(session, {directory + "-a", directory + "-b"}));
-  wait_in_every_way(NameLock(session, directory + "-name"));
-  wait_in_every_way(Mutex(session, directory, {.hand_over = {.count = 4}}));
-  wait_in_every_way(Mutex(session, directory + "-delay", {.lock_delay = 1h}));
+  const RwLock rival(other, directory + "-rw");
+  both([&](const Session& one) { return mutex(one); });
+  wait_in_every_way(session, rw.read(), rival.write());
+  wait_in_every_way(session, rw.write(), rival.read());
+  both([&](const Session& one) {
+    return RecursiveMutex(one, directory + "-recursive").of(Owner());
+  });
+  both([&](const Session& one) {
+    return Semaphore(one, directory + "-permits", {.size = 3}).permits(2);
+  });
+  both([&](const Session& one) { return MultiLock(one, {directory + "-a", directory + "-b"}); });
+  both([&](const Session& one) { return NameLock(one, directory + "-name"); });
+  both([&](const Session& one) { return Mutex(one, directory, {.hand_over = {.count = 4}}); });
+  both([&](const Session& one) { return Mutex(one, directory + "-delay", {.lock_delay = 1h}); });
 
   auto writing = rw.write().lock(soon());
   ASSERT_TRUE(ok(writing));

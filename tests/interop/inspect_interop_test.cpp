@@ -52,6 +52,31 @@ TEST_P(InspectInteropTest, AQueueOfClientsWhoSeeEachOtherIsNothingToWorryAbout) 
   EXPECT_EQ(queue->holders().front()->reason, "nightly run");
 }
 
+TEST_P(InspectInteropTest, ALeaseOfACuratorThatStillWaitsIsShownAsWaiting) {
+  const auto first = curator();
+  first->order("semaphore " + directory + " 1 1");
+  ASSERT_TRUE(first->holds());
+  const auto second = curator();
+  second->order("semaphore " + directory + " 1 1");
+  // Its lease is made before it may have it, and it stands first in the queue in front meanwhile.
+  ASSERT_TRUE(witness.queue_reaches(directory + "/leases", 2));
+  ASSERT_TRUE(witness.queue_reaches(directory + "/locks", 1));
+  EXPECT_FALSE(second->has_answer());
+
+  const auto queue = inspect(witness.synced(), directory, soon());
+
+  ASSERT_TRUE(ok(queue));
+  ASSERT_EQ(queue->holders().size(), 1U);
+  EXPECT_EQ(directory + "/" + queue->holders().front()->node, first->node());
+  std::vector<std::string> waiting;
+  for (const QueueEntry& entry : queue->entries) {
+    if (entry.standing == QueueEntry::Standing::kWaits) {
+      waiting.push_back(entry.node.substr(0, entry.node.find('/')));
+    }
+  }
+  EXPECT_THAT(waiting, testing::UnorderedElementsAre("leases", "locks"));
+}
+
 TEST_P(InspectInteropTest, CuratorsRevokerAsksUsToLetGo) {
   const Lease lease = take(open(), directory);
   const std::stop_token wish = lease.release_requested();

@@ -89,10 +89,10 @@ class Guest {
   [[nodiscard]] testing::AssertionResult holds(const std::string& thread = "a");
   /// Of the thread that held last.
   [[nodiscard]] const std::string& node() const { return node_; }
-
- private:
+  /// What a thread is called, also in the marks of section.hpp.
   [[nodiscard]] std::string name(const std::string& thread) const { return name_ + "." + thread; }
 
+ private:
   Peer& peer_;
   std::string name_;
   std::string node_;

@@ -51,8 +51,28 @@ std::vector<std::string> SharedSection::entered() const {
   return nodes;
 }
 
-Visitor::Visitor(const SharedSection& section, std::string kind, const std::string& who, int max)
-    : folder_(section.folder()),
+std::vector<std::filesystem::path> SharedSection::marks_of(
+    const std::vector<std::string>& names) const {
+  std::vector<std::filesystem::path> marks;
+  for (const char* kind : {"read", "write", "semaphore", "latch"}) {
+    for (const std::string& name : names) {
+      const std::filesystem::path mark = folder_.path() / (kind + ("-" + name));
+      if (std::filesystem::exists(mark)) marks.push_back(mark);
+    }
+  }
+  return marks;
+}
+
+bool SharedSection::holds_mark(const std::vector<std::string>& names) const {
+  return !marks_of(names).empty();
+}
+
+void SharedSection::bury(const std::vector<std::string>& names) const {
+  for (const std::filesystem::path& mark : marks_of(names)) std::filesystem::remove(mark);
+}
+
+Visitor::Visitor(std::filesystem::path folder, std::string kind, const std::string& who, int max)
+    : folder_(std::move(folder)),
       kind_(std::move(kind)),
       who_(who),
       max_(max),

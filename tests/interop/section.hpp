@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,17 +32,26 @@ class SharedSection {
   [[nodiscard]] std::string folder() const { return folder_.path().string(); }
   [[nodiscard]] std::vector<std::string> log() const;
   [[nodiscard]] int conflicts() const;
+  /// Is one of these inside?
+  [[nodiscard]] bool holds_mark(const std::vector<std::string>& names) const;
+  /// These are dead: their marks go with them.
+  void bury(const std::vector<std::string>& names) const;
   /// The nodes of those who entered, in that order.
   [[nodiscard]] std::vector<std::string> entered() const;
 
  private:
+  [[nodiscard]] std::vector<std::filesystem::path> marks_of(
+      const std::vector<std::string>& names) const;
+
   TempDir folder_;
 };
 
 /// One who enters from this process. Thread safety: one thread at a time.
 class Visitor {
  public:
-  Visitor(const SharedSection& section, std::string kind, const std::string& who, int max = 1);
+  Visitor(const SharedSection& section, std::string kind, const std::string& who, int max = 1)
+      : Visitor(section.folder(), std::move(kind), who, max) {}
+  Visitor(std::filesystem::path folder, std::string kind, const std::string& who, int max = 1);
 
   void enter(const std::string& node);
   void leave(const std::string& node);
