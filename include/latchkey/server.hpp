@@ -22,10 +22,10 @@ namespace latchkey::inline v0 {
 ///     ServerOptions options;
 ///     options.tls = ServerTls{.cert_file = "server.pem", .key_file = "server.key"};
 struct ServerTls {
-  std::string cert_file;  ///< Certificate chain, PEM.
-  std::string key_file;   ///< Its private key, PEM.
+  std::string cert_file = {};  ///< Certificate chain, PEM.
+  std::string key_file = {};   ///< Its private key, PEM.
   /// Who may sign client certificates, PEM. A client that shows one is {"x509", its subject}.
-  std::string client_ca_file;
+  std::string client_ca_file = {};
   enum class Clients { kMayShowCertificate, kMustShowCertificate };
   Clients clients = Clients::kMayShowCertificate;
 };
@@ -40,15 +40,19 @@ struct ServerTls {
 struct ServerOptions {
   /// TCP addresses, "127.0.0.1:2181", "[::1]:2181", "localhost:2181"; port 0 takes a free one.
   /// Empty together with `unix_path` and `inherited`: a free port on the loopback.
-  std::vector<std::string> listen;
+  std::vector<std::string> listen = {};
   /// A Unix socket, for this user only (0600). One left behind by a dead server is replaced.
-  std::filesystem::path unix_path;
+  std::filesystem::path unix_path = {};
   /// Sockets that listen already, from systemd or a parent. The server closes them.
-  std::vector<int> inherited;
-  std::optional<ServerTls> tls;
+  std::vector<int> inherited = {};
+  std::optional<ServerTls> tls = {};
 
   /// Where the data lies; made if it is missing. Empty: in memory, and gone with the object.
-  std::filesystem::path data_folder;
+  std::filesystem::path data_folder = {};
+  /// What to do with a journal that is damaged. Cutting keeps what comes before the damage and sets
+  /// the rest aside in the folder: acknowledged writes are lost, knowingly. It is for one start.
+  enum class Damage { kRefuse, kCut };
+  Damage on_damage = Damage::kRefuse;
 
   std::chrono::milliseconds tick{2'000};                  ///< Sessions end at most so late.
   std::chrono::milliseconds min_session_timeout{4'000};   ///< Shorter wishes are raised to it,
@@ -56,23 +60,33 @@ struct ServerOptions {
   std::chrono::milliseconds reap_interval{60'000};  ///< Between looks for unused containers and
                                                     ///< TTL nodes past their time.
 
+  std::chrono::milliseconds handshake_timeout{10'000};  ///< For TLS, and again for the session.
+
+  /// More are closed at once; and so are those for which the process has no descriptors, of which
+  /// some are kept for the journal.
   std::size_t max_connections = 20'000;
   /// From one address other than the loopback; a Unix socket has no address and is not counted.
   std::size_t max_connections_per_address = 2'000;
   std::size_t max_frame = 1'048'575;  ///< Bytes of one request.
   std::size_t max_sessions = 1'000'000;
   std::size_t max_nodes = 10'000'000;
-  std::size_t max_bytes = std::size_t{4} << 30U;  ///< Of paths and data in all.
+  std::size_t max_bytes = std::size_t{4} << 30U;  ///< Of paths, data and permissions in all.
+  /// Requests of one connection that may wait for their answer; beyond it, it is not read from.
+  std::size_t max_requests_per_connection = 1'000;
+  std::size_t max_watches = 10'000'000;
+  std::size_t max_watches_per_connection = 1'000'000;
+  /// Bytes that may wait for a connection to take them; beyond it, it is closed.
+  std::size_t max_output_per_connection = std::size_t{16} << 20U;
 
   /// Four-letter words that are answered; {"all"} for every one there is.
   std::vector<std::string> words{"ruok", "srvr"};
   /// "user:hash" of whoever may do everything, hash being base64(sha1("user:password")).
-  std::string super_digest;
+  std::string super_digest = {};
   /// "127.0.0.1:9090": where Prometheus may fetch /metrics. Empty: nowhere.
-  std::string metrics;
+  std::string metrics = {};
 
   /// Runs on threads of the server's own, one at a time. It must not call the server.
-  std::function<void(LogLevel, std::string_view)> log;
+  std::function<void(LogLevel, std::string_view)> log = {};
 };
 
 /// A ZooKeeper-compatible server of one machine inside this process: what `latchkey serve` runs,

@@ -6,9 +6,32 @@
 #include <utility>
 
 #include "net/threads.hpp"
-#include "server/tree_state.hpp"
+#include "tree/tree.hpp"
 
 namespace latchkey::server {
+namespace {
+
+/// What a fold fills, until it is cancelled.
+class FoldState final : public storage::State {
+ public:
+  FoldState(const tree::TreeLimits& limits, const std::atomic<bool>& cancelled)
+      : tree_(limits), cancelled_(cancelled) {}
+
+  Result<void> load(std::string_view item) override { return tree_.load(item); }
+  Result<void> replay(const storage::Entry& entry) override {
+    return tree_.replay(entry.zxid, entry.bytes);
+  }
+  bool is_cancelled() const override { return cancelled_; }
+  void save(base::FunctionRef<void(std::string_view item)> sink) const override {
+    tree_.save(sink);
+  }
+
+ private:
+  tree::Tree tree_;
+  const std::atomic<bool>& cancelled_;
+};
+
+}  // namespace
 
 Committed commit(storage::Journal& journal, const Batch& batch) {
   std::vector<storage::Entry> entries;
@@ -54,12 +77,11 @@ void Folding::join() {
 bool Folding::start(storage::Journal& journal, const tree::TreeLimits& limits,
                     std::function<void(Result<void>)> done) {
   join();
-  thread_ = net::make_thread("latchkey-fold", [&journal, limits, done = std::move(done)] {
+  thread_ = net::make_thread("latchkey-fold", [this, &journal, limits, done = std::move(done)] {
     constexpr int kLowest = 19;
     // On Linux this is the priority of the calling thread, not of the process.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowest);
-    tree::Tree tree(limits);
-    TreeState empty(tree);
+    FoldState empty(limits, cancelled_);
     done(journal.fold(empty));
   });
   return thread_.joinable();

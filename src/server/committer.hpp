@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <semaphore>
 #include <thread>
@@ -67,10 +68,13 @@ class Folding {
   /// Only when the last one is done. False: the system has no thread to give.
   [[nodiscard]] bool start(storage::Journal& journal, const tree::TreeLimits& limits,
                            std::function<void(Result<void>)> done);
+  /// The one that is under way ends before long.
+  void cancel() { cancelled_ = true; }
   /// Waits for the one that is under way.
   void join();
 
  private:
+  std::atomic<bool> cancelled_ = false;
   std::thread thread_;
 };
 

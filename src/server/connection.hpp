@@ -43,6 +43,7 @@ class Connection {
   [[nodiscard]] bool is_open() const { return !tls_ || tls_->is_ready(); }
   [[nodiscard]] std::string subject() const { return tls_ ? tls_->peer_subject() : std::string(); }
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
+  [[nodiscard]] std::size_t unsent_bytes() const { return unsent_.size() - sent_; }
   [[nodiscard]] Socket& socket() { return socket_; }
   /// Says to the client that nothing more will come.
   void end_output();
@@ -50,12 +51,13 @@ class Connection {
   const std::uint64_t id;
   const Kind kind;
   const Remote remote;
-  tree::PeerId peer = 0;  ///< 0 until the service knows of it, and again when it does no more.
-  bool reading = false;   ///< Waits to be readable.
-  bool writing = false;   ///< Waits to be writable.
-  bool ended = false;     ///< The client sends no more.
-  bool leaving = false;   ///< Everything is said; waits for the client to hang up.
-  std::string request;    ///< Of kMetrics.
+  tree::PeerId peer = 0;     ///< 0 until the service knows of it, and again when it does no more.
+  bool reading = false;      ///< Waits to be readable.
+  bool writing = false;      ///< Waits to be writable.
+  bool was_blocked = false;  ///< The last write did not take everything.
+  bool ended = false;        ///< The client sends no more.
+  bool leaving = false;      ///< Everything is said; waits for the client to hang up.
+  std::string request;       ///< Of kMetrics.
 
  private:
   Socket socket_;

@@ -1,7 +1,10 @@
 #include "server/driver.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include <asio/post.hpp>
@@ -22,6 +25,8 @@ constexpr std::size_t kMostEvents = 256;
 constexpr milliseconds kStall(100);
 constexpr milliseconds kSweep(1'000);
 constexpr std::chrono::seconds kRestAfterFoldError(60);
+/// Far below what the journal takes at once, whatever clients send.
+constexpr std::size_t kMostBatchBytes = std::size_t{16} << 20U;
 
 }  // namespace
 
@@ -48,16 +53,30 @@ tree::Moment Driver::now() {
   return {BootClock::now(), std::chrono::duration_cast<milliseconds>(wall).count()};
 }
 
+int Driver::descriptors_for_connections() {
+  // Next segment, snapshot and its reading back, folder, epoch; and the program around us.
+  constexpr rlim_t kReserve = 32;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t all = std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<int>::max());
+  return static_cast<int>(all - std::min(kReserve, all / 4));
+}
+
 tree::ServiceOptions Driver::service_options() {
   tree::ServiceOptions service;
   service.tick = options_.tick;
   service.min_session_timeout = options_.min_session_timeout;
   service.max_session_timeout = options_.max_session_timeout;
   service.reap_interval = options_.reap_interval;
+  service.handshake_timeout = options_.handshake_timeout;
   service.max_frame = options_.max_frame;
   service.max_sessions = options_.max_sessions;
   service.limits.nodes = options_.max_nodes;
   service.limits.bytes = options_.max_bytes;
+  service.limits.watches = options_.max_watches;
+  service.limits.watches_per_peer = options_.max_watches_per_connection;
+  service.max_requests_per_peer = options_.max_requests_per_connection;
+  service.max_output_per_peer = options_.max_output_per_connection;
   service.secret = [] { return base::kernel_random(); };
   service.authenticate = [this](std::string_view scheme, std::string_view credentials) {
     return authenticate(scheme, credentials, options_.super_digest);
@@ -78,6 +97,8 @@ Status Driver::status() const {
           .accepted = accepted_,
           .turned_away = turned_away_,
           .folds = folds_,
+          .fold_errors = fold_errors_,
+          .journal_damaged = journal_damaged_,
           .stalled_ms = std::chrono::duration_cast<milliseconds>(stalled_).count()};
 }
 
@@ -89,6 +110,7 @@ Result<void> Driver::start(std::unique_ptr<storage::Journal> journal, CommitOn w
     open_door(std::move(listener), Connection::Kind::kClient);
   if (doors.metrics) open_door(std::move(*doors.metrics), Connection::Kind::kMetrics);
   started_ = BootClock::now();
+  most_descriptors_ = descriptors_for_connections();
   service_.start(now());
   // Nobody may see a zxid of this run before its epoch is durable (H82).
   const Batch first = service_.take_batch();
@@ -167,6 +189,7 @@ void Driver::end() {
     drop(connection);
   }
   committer_.reset();
+  folding_.cancel();
   folding_.join();
   Result<void> closed = journal_->close();
   journal_.reset();
@@ -226,7 +249,7 @@ void Driver::carry_out() {
 
 void Driver::commit_batch() {
   while (!committing_ && !finished_) {
-    Batch batch = service_.take_batch();
+    Batch batch = service_.take_batch(kMostBatchBytes);
     if (batch.empty()) return;
     committing_ = true;
     if (committer_) return committer_->submit(std::move(batch));
@@ -247,14 +270,28 @@ void Driver::fold_if_needed() {
   if (is_folding_ || stopping_ || !journal_->needs_folding()) return;
   if (BootClock::now() < fold_after_) return;
   is_folding_ = folding_.start(*journal_, service_.options().limits, [this](Result<void> result) {
-    asio::post(context_, [this, result = std::move(result)] {
-      is_folding_ = false;
-      ++folds_;
-      if (result) return;
-      fold_after_ = BootClock::now() + kRestAfterFoldError;
-      log_(LogLevel::kWarning, "no new snapshot: " + result.error().message());
-    });
+    asio::post(context_, [this, result = std::move(result)] { folded(result); });
   });
+}
+
+void Driver::folded(const Result<void>& result) {
+  is_folding_ = false;
+  if (result) {
+    ++folds_;
+    return;
+  }
+  if (result.error() == Code::kClosed) return;
+  ++fold_errors_;
+  fold_after_ = BootClock::now() + kRestAfterFoldError;
+  if (result.error() != Code::kDamaged) {
+    return log_(LogLevel::kWarning, "no new snapshot: " + result.error().message());
+  }
+  // We go on: what clients see is in our memory and whole, and it may be the only whole copy left.
+  journal_damaged_ = true;
+  log_(LogLevel::kError,
+       "THE JOURNAL IS DAMAGED, and the server would not start again. It goes on serving from "
+       "memory: copy what you need through a client before you stop it. " +
+           result.error().message());
 }
 
 void Driver::settle_expiring() {

@@ -94,6 +94,7 @@ class Driver {
   };
 
   [[nodiscard]] static tree::Moment now();
+  [[nodiscard]] static int descriptors_for_connections();
   [[nodiscard]] tree::ServiceOptions service_options();
   [[nodiscard]] Status status() const;
 
@@ -104,6 +105,7 @@ class Driver {
   void commit_batch();
   void committed(const Committed& done);
   void fold_if_needed();
+  void folded(const Result<void>& result);
   void fail(const Error& error);
   void settle_expiring();
   void end();
@@ -148,6 +150,7 @@ class Driver {
   std::uint16_t port_ = 0;
   std::string metrics_address_;
   Instant started_;
+  int most_descriptors_ = 0;  ///< Connections get lower numbers; the rest is for the journal.
   Log log_;
 
   // The loop's own.
@@ -180,6 +183,8 @@ class Driver {
   std::uint64_t accepted_ = 0;
   std::uint64_t turned_away_ = 0;
   std::uint64_t folds_ = 0;
+  std::uint64_t fold_errors_ = 0;
+  bool journal_damaged_ = false;
   Duration stalled_{};
   std::array<char, 65'536> buffer_;
 

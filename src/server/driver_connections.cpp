@@ -47,8 +47,17 @@ void Driver::accept(Door& door) {
   for (int i = 0; i < kMostAccepts; ++i) {
     const int fd =
         ::accept4(door.socket.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
+    if (fd >= 0 && fd < most_descriptors_) {
       admit(fd, door);
+    } else if (fd >= 0) {
+      // The system gives the lowest number that is free: all below are taken. The rest is for the
+      // journal, which could not go on without.
+      ::close(fd);
+      ++turned_away_;
+      log_(LogLevel::kWarning, "turned a connection away on " + door.listener.address() +
+                                   ": the process has few descriptors left (RLIMIT_NOFILE)");
+      door.resting = true;
+      return;
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       log_(LogLevel::kWarning, "cannot accept a connection on " + door.listener.address() + ": " +
                                    std::generic_category().message(errno));
@@ -139,7 +148,9 @@ void Driver::readable(Connection& connection) {
   if (connection.ended && connection.peer == 0) return drop(connection);
   // Answers wait for the end of the turn; a handshake of TLS does not, and after the end of its
   // input a connection may have no other event.
-  if (connection.ended || connection.has_unsent()) return serve(connection);
+  if (connection.ended || (connection.has_unsent() && !connection.writing)) {
+    return serve(connection);
+  }
   if (wants_input(connection)) wait_to_read(connection);
 }
 
@@ -185,11 +196,20 @@ void Driver::serve(Connection& connection) {
   if (closing == Closing::kNow) return drop(connection);
   if (connection.writing) return;
   while (connection.has_unsent() || add_output(connection)) {
-    switch (connection.write()) {
+    const std::size_t unsent = connection.unsent_bytes();
+    const Connection::Write written = connection.write();
+    if (connection.was_blocked && connection.unsent_bytes() < unsent) {
+      service_.took_output(connection.peer, now());
+    }
+    connection.was_blocked = written == Connection::Write::kBlocked;
+    switch (written) {
       case Connection::Write::kBroken: return drop(connection);
       case Connection::Write::kBlocked:
         if (closing != Closing::kNo) hurry(connection);
-        return wait_to_write(connection);
+        wait_to_write(connection);
+        // What fits is heard meanwhile, heartbeats above all (H85).
+        if (wants_input(connection)) wait_to_read(connection);
+        return;
       case Connection::Write::kDone: break;
     }
   }

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 namespace latchkey::server {
 namespace {
@@ -64,6 +65,43 @@ std::string to_text(const NumericAddress& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
+
+/// Held while the name of a socket is looked at and taken. It is a file beside the socket, since
+/// others may lock the folder for reasons of their own, and goes with the lock.
+class NameLock {
+ public:
+  /// Errors: kInUse if another server is taking the name at this very moment.
+  static Result<NameLock> take(const std::filesystem::path& socket) {
+    constexpr int kTries = 100;
+    const std::string name = socket.string() + ".lock";
+    for (int i = 0; i < kTries; ++i) {
+      Descriptor file(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+      if (file.get() < 0) return listen_error("unix:" + socket.string(), errno);
+      if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) break;
+      struct stat ours {};
+      struct stat there {};
+      // Unless its last holder has removed it meanwhile.
+      if (::fstat(file.get(), &ours) == 0 && ::stat(name.c_str(), &there) == 0 &&
+          ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) {
+        return NameLock(std::move(file), name);
+      }
+    }
+    return Error(Code::kInUse, "listen on unix:" + socket.string() + ": another process has " +
+                                   name + " locked; stop it or choose another name");
+  }
+
+  NameLock(NameLock&&) noexcept = default;
+  NameLock& operator=(NameLock&&) = delete;
+  ~NameLock() {
+    if (file_.get() >= 0) ::unlink(name_.c_str());
+  }
+
+ private:
+  NameLock(Descriptor file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+
+  Descriptor file_;
+  std::string name_;
+};
 
 bool somebody_listens(const sockaddr_un& name) {
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -175,11 +213,9 @@ Result<Listener> Listener::open_unix(const std::filesystem::path& path) {
                                            std::to_string(sizeof name.sun_path - 1) + " bytes");
   }
   std::memcpy(name.sun_path, path.c_str(), path.native().size());
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  // Whoever else looks for a stale name in this folder waits until ours is there to be seen.
-  const Descriptor lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (lock.get() < 0) return listen_error(where, errno);
-  ::flock(lock.get(), LOCK_EX);
+  // Whoever else finds a stale name there waits until ours is there to be seen.
+  const Result<NameLock> lock = NameLock::take(path);
+  if (!lock) return lock.error();
 
   struct stat old {};
   if (::lstat(path.c_str(), &old) == 0) {

@@ -13,41 +13,6 @@ using wire::Op;
 /// A request line and headers of a scraper are a few hundred bytes.
 constexpr std::size_t kLongestRequest = 8'192;
 
-const char* name_of(Op op) {
-  switch (op) {
-    case Op::kCreate: return "create";
-    case Op::kDelete: return "delete";
-    case Op::kExists: return "exists";
-    case Op::kGetData: return "getData";
-    case Op::kSetData: return "setData";
-    case Op::kGetAcl: return "getACL";
-    case Op::kSetAcl: return "setACL";
-    case Op::kGetChildren: return "getChildren";
-    case Op::kSync: return "sync";
-    case Op::kPing: return "ping";
-    case Op::kGetChildren2: return "getChildren2";
-    case Op::kCheck: return "check";
-    case Op::kMulti: return "multi";
-    case Op::kCreate2: return "create2";
-    case Op::kReconfig: return "reconfig";
-    case Op::kCheckWatches: return "checkWatches";
-    case Op::kRemoveWatches: return "removeWatches";
-    case Op::kCreateContainer: return "createContainer";
-    case Op::kCreateTtl: return "createTTL";
-    case Op::kMultiRead: return "multiRead";
-    case Op::kAuth: return "auth";
-    case Op::kSetWatches: return "setWatches";
-    case Op::kSasl: return "sasl";
-    case Op::kGetEphemerals: return "getEphemerals";
-    case Op::kGetAllChildrenNumber: return "getAllChildrenNumber";
-    case Op::kSetWatches2: return "setWatches2";
-    case Op::kAddWatch: return "addWatch";
-    case Op::kWhoAmI: return "whoAmI";
-    case Op::kCloseSession: return "closeSession";
-    default: return "unknown";
-  }
-}
-
 std::string decimal(double value) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.9g", value);
@@ -106,7 +71,7 @@ void write_requests(Page& page, const tree::Statistics& counts) {
   page.head("requests_total", "counter", "Requests by operation.");
   // Operations that nobody knows share a name.
   std::map<std::string, std::uint64_t> requests;
-  for (const auto& [op, count] : counts.requests) requests[name_of(op)] += count;
+  for (const auto& [op, count] : counts.requests) requests[std::string(name(op))] += count;
   for (const auto& [name, count] : requests) {
     page.line("requests_total", "op=\"" + name + "\"", std::to_string(count));
   }
@@ -158,6 +123,8 @@ void write_queues(Page& page, const Status& status) {
   }
   page.gauge("commit_queue", "Decisions that wait for the disk.", status.service.in_flight());
   page.gauge("requests_in_flight", "Requests accepted and not answered.", requests);
+  page.gauge("in_flight_bytes", "Bytes of what was accepted and not answered.",
+             status.service.in_flight_bytes());
   page.gauge("output_bytes", "Bytes that wait for a connection to take them.", output_bytes);
 }
 
@@ -191,7 +158,10 @@ std::string exposition(const Status& status) {
   write_commits(page, status.commits);
   write_sessions(page, status);
   write_tree(page, status);
-  page.counter("folds_total", "Snapshots made, or tried.", status.folds);
+  page.counter("folds_total", "Snapshots made.", status.folds);
+  page.counter("fold_errors_total", "Snapshots that could not be made.", status.fold_errors);
+  page.gauge("journal_damaged", "1: what is stored cannot be read back; see the log.",
+             status.journal_damaged ? 1 : 0);
   page.head("stalled_seconds_total", "counter", "Time the server was held up.");
   page.line("stalled_seconds_total", {}, decimal(static_cast<double>(status.stalled_ms) / 1e3));
   return page.take();

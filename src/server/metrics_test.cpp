@@ -30,6 +30,37 @@ TEST(Metrics, CountRequestsByOperation) {
   EXPECT_THAT(text, HasSubstr("\nlatchkey_uptime_seconds 7.5\n"));
 }
 
+TEST(Metrics, ShowWhatWaitsForTheDiskForAnAnswerAndForItsReader) {
+  StatusRig rig;
+  const std::string before = exposition(rig.status());
+  EXPECT_THAT(before, HasSubstr("\nlatchkey_commit_queue 0\n"));
+  EXPECT_THAT(before, HasSubstr("\nlatchkey_in_flight_bytes 0\n"));
+  rig.request(Op::kExists, wire::PathWatch{"/", false});
+  rig.request_unstored(Op::kCreate, wire::Create{"/a", "x", *tree::open_list(), {}});
+  rig.request_unstored(Op::kExists, wire::PathWatch{"/a", false});
+
+  const std::string text = exposition(rig.status());
+
+  EXPECT_THAT(text, HasSubstr("\nlatchkey_commit_queue 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nlatchkey_requests_in_flight 2\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\nlatchkey_in_flight_bytes 0\n")));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\nlatchkey_output_bytes 0\n")));
+}
+
+TEST(Metrics, ShowSnapshotsAndWhetherTheyFailed) {
+  const StatusRig rig;
+  Status status = rig.status();
+  status.folds = 3;
+  status.fold_errors = 2;
+  status.journal_damaged = true;
+
+  const std::string text = exposition(status);
+
+  EXPECT_THAT(text, HasSubstr("\nlatchkey_folds_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nlatchkey_fold_errors_total 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nlatchkey_journal_damaged 1\n"));
+}
+
 TEST(Metrics, HistogramsAddUp) {
   StatusRig rig;
   rig.commits().add(1, 40us);

@@ -49,8 +49,10 @@ Result<void> check(ServerOptions& options) {
   Result<std::vector<std::string>> words = server::settle_words(options.words);
   if (!words) return words.error();
   options.words = *words;
-  if (options.tick < milliseconds(1) || options.reap_interval < milliseconds(1)) {
-    return Error(Code::kInvalidOption, "tick and reap_interval have to be at least a millisecond");
+  if (options.tick < milliseconds(1) || options.reap_interval < milliseconds(1) ||
+      options.handshake_timeout < milliseconds(1)) {
+    return Error(Code::kInvalidOption,
+                 "tick, reap_interval and handshake_timeout have to be at least a millisecond");
   }
   if (options.min_session_timeout < milliseconds(1) ||
       options.min_session_timeout > options.max_session_timeout) {
@@ -59,6 +61,10 @@ Result<void> check(ServerOptions& options) {
   }
   if (options.max_session_timeout > milliseconds(INT32_MAX)) {
     return Error(Code::kInvalidOption, "max_session_timeout has to fit into 31 bits");
+  }
+  if (options.max_requests_per_connection == 0 || options.max_output_per_connection == 0) {
+    return Error(Code::kInvalidOption,
+                 "max_requests_per_connection and max_output_per_connection have to be positive");
   }
   const std::string& digest = options.super_digest;
   if (!digest.empty() && (digest.find(':') == std::string::npos || digest.size() < 28)) {
@@ -132,9 +138,12 @@ Result<Started> start_driver(const ServerOptions& options, const Items& memory) 
     journal = std::make_unique<storage::MemoryJournal>();
     started.recovered = "in memory";
   } else {
-    auto opened = storage::FileJournal::open(options.data_folder, {}, state);
+    storage::FileJournalOptions how;
+    if (options.on_damage == ServerOptions::Damage::kCut) how.on_damage = storage::OnDamage::kCut;
+    auto opened = storage::FileJournal::open(options.data_folder, how, state);
     if (!opened) return opened.error();
     started.recovered = describe((*opened)->recovered());
+    started.driver->tree().raise_epoch((*opened)->recovered().epoch);
     journal = std::move(*opened);
   }
   Result<Doors> doors = open_doors(options);
@@ -244,6 +253,7 @@ Result<void> Server::restart() {
   if (Result<void> stopped = old->stop(); !stopped) return stopped;
 
   ServerOptions options = impl_->options;
+  options.on_damage = ServerOptions::Damage::kRefuse;  // It was for the first start.
   // In the order of the doors: the inherited ones come first and the Unix socket last.
   const auto first =
       old->addresses().begin() + static_cast<std::ptrdiff_t>(options.inherited.size());

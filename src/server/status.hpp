@@ -36,8 +36,10 @@ struct Status {
   std::size_t connections = 0;
   std::uint64_t accepted = 0;
   std::uint64_t turned_away = 0;  ///< Over a limit.
-  std::uint64_t folds = 0;
-  std::int64_t stalled_ms = 0;  ///< Time that was added to every session's deadline.
+  std::uint64_t folds = 0;        ///< Snapshots made.
+  std::uint64_t fold_errors = 0;  ///< Snapshots that could not be made.
+  bool journal_damaged = false;   ///< A fold could not read back what is stored.
+  std::int64_t stalled_ms = 0;    ///< Time that was added to every session's deadline.
 };
 
 }  // namespace latchkey::server

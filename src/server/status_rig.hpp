@@ -27,6 +27,15 @@ class StatusRig {
     receive(bytes);
   }
 
+  /// The same, and the disk takes its time.
+  template <class Message>
+  void request_unstored(wire::Op op, const Message& message) {
+    std::string bytes;
+    wire::append_frame(bytes, wire::RequestHeader{++xid_, op}, message);
+    service_.receive(peer_, bytes, moment());
+  }
+  void pass(std::chrono::milliseconds span) { passed_ += span; }
+
   ServerOptions& options() { return options_; }
   CommitStatistics& commits() { return commits_; }
   [[nodiscard]] tree::SessionId session() const {
@@ -51,8 +60,9 @@ class StatusRig {
     return options;
   }
   /// 7.5 seconds after the start, at the beginning of 2026.
-  static tree::Moment moment() {
-    return {Instant(std::chrono::milliseconds(7'500)), 1'767'225'600'000};
+  [[nodiscard]] tree::Moment moment() const {
+    return {Instant(std::chrono::milliseconds(7'500) + passed_),
+            1'767'225'600'000 + passed_.count()};
   }
   void receive(const std::string& bytes) {
     service_.receive(peer_, bytes, moment());
@@ -68,6 +78,7 @@ class StatusRig {
   CommitStatistics commits_;
   tree::PeerId peer_ = 0;
   std::int32_t xid_ = 0;
+  std::chrono::milliseconds passed_{};
 };
 
 }  // namespace latchkey::server

@@ -154,7 +154,9 @@ std::string srvr(const Status& status, std::string_view clients = {}) {
   text += "Outstanding: " + std::to_string(status.service.in_flight()) + "\n";
   text += "Zxid: " + hex(status.service.tree().applied_zxid()) + "\n";
   text += "Mode: standalone\n";
-  return text + "Node count: " + std::to_string(node_count(status)) + "\n";
+  text += "Node count: " + std::to_string(node_count(status)) + "\n";
+  if (status.journal_damaged) text += "Journal: DAMAGED, see the log\n";
+  return text;
 }
 
 std::string stat(const Status& status) {
@@ -206,6 +208,9 @@ std::string mntr(const Status& status) {
   number("connection_request_count", counts.sessions_opened + counts.reattached);
   number("stale_sessions_expired", counts.sessions_expired);
   number("snap_count", status.folds);
+  // Apache has no such lines, so they are there only when there is something to say.
+  if (status.fold_errors > 0) number("snap_error_count", status.fold_errors);
+  if (status.journal_damaged) number("journal_damaged", 1);
   number("commit_count", status.commits.entries);
   return text;
 }
@@ -309,22 +314,29 @@ std::string date(std::int64_t wall_ms) {
   return text.data();
 }
 
+/// When a session runs out unless it is heard of; one that is ending does so now.
+std::int64_t end_of(tree::SessionId session, const Status& status) {
+  const Instant now = status.moment.now;
+  const Duration left = status.service.deadline_of(session).value_or(now) - now;
+  const auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+  return (status.moment.wall_ms + left_ms) / 1'000;
+}
+
 std::string dump(const Status& status) {
   const tree::Tree& tree = status.service.tree();
-  // A session is shown with the moment until which it lives if it was heard of just now.
-  std::map<std::int64_t, std::vector<tree::SessionId>> by_timeout;
+  // By the moment at which they run out unless they are heard of, in seconds as it is shown.
+  std::map<std::int64_t, std::vector<tree::SessionId>> by_end;
   std::map<tree::SessionId, std::string> ephemerals;
   for (const auto& [id, session] : tree.sessions()) {
-    by_timeout[session.timeout_ms].push_back(id);
+    by_end[end_of(id, status)].push_back(id);
     for (const std::string_view path : tree.nodes().ephemerals(id)) {
       ephemerals[id] += "\t" + std::string(path) + "\n";
     }
   }
-  std::string text = "SessionTracker dump:\nSession Sets (" + std::to_string(by_timeout.size()) +
+  std::string text = "SessionTracker dump:\nSession Sets (" + std::to_string(by_end.size()) +
                      ")/(" + std::to_string(tree.sessions().size()) + "):\n";
-  for (auto& [timeout_ms, ids] : by_timeout) {
-    text += std::to_string(ids.size()) + " expire at " + date(status.moment.wall_ms + timeout_ms) +
-            ":\n";
+  for (auto& [second, ids] : by_end) {
+    text += std::to_string(ids.size()) + " expire at " + date(second * 1'000) + ":\n";
     std::ranges::sort(ids);
     for (const tree::SessionId id : ids) text += "\t" + hex(id) + "\n";
   }

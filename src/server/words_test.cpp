@@ -107,6 +107,15 @@ TEST_F(Words, DumpNamesSessionsAndTheirNodes) {
                 sid + "\n");
 }
 
+TEST_F(Words, DumpShowsWhenASessionReallyRunsOut) {
+  rig_.pass(std::chrono::seconds(4));
+
+  EXPECT_THAT(say("dump"), HasSubstr("1 expire at Thu Jan 01 00:00:10 UTC 2026:\n"));
+
+  rig_.request(wire::Op::kPing, wire::Empty{});
+  EXPECT_THAT(say("dump"), HasSubstr("1 expire at Thu Jan 01 00:00:14 UTC 2026:\n"));
+}
+
 TEST_F(Words, H94_OnlyTheListIsAnswered) {
   rig_.options().words = ServerOptions().words;
 

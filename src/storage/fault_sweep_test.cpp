@@ -169,7 +169,7 @@ TEST(FaultSweep, H94_AFoldThatIsInterruptedLosesNothingAndLeavesNothingBehind) {
 /// A torn tail, and then power is lost again at every step of the recovery.
 TEST(FaultSweep, H77_ARecoveryThatIsInterruptedIsDoneAgain) {
   std::uint64_t torn = 0;
-  for (std::uint64_t first = 30; first < 220; first += 7) {
+  for (std::uint64_t first = 30; first < 220; first += 2) {
     for (std::uint64_t second = 0;; ++second) {
       SCOPED_TRACE("calls " + std::to_string(first) + " and " + std::to_string(second));
       SimDisk disk(first);

@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "base/thread_annotations.hpp"
+#include "storage/epoch.hpp"
 #include "storage/recovery.hpp"
 #include "storage/segment.hpp"
 #include "storage/snapshot.hpp"
@@ -33,8 +34,11 @@ class FolderJournal final : public FileJournal {
   const Recovered& recovered() const override { return recovered_; }
 
  private:
-  Result<void> start_segment(const Place& after);
+  Result<void> check_epoch();
+  /// One that a batch of that length fits into.
+  Result<void> start_segment(const Place& after, std::size_t batch_bytes);
   Result<void> write(BatchKind kind);
+  Result<void> note_epoch(std::int64_t zxid);
 
   const FileJournalOptions options_;
   const std::unique_ptr<Files> files_;
@@ -49,6 +53,7 @@ class FolderJournal final : public FileJournal {
   bool segment_is_sound_ = true;  // No write to it has failed, and none follows it.
   bool marked_ = false;           // Its last batch is an end mark.
   bool closed_ = false;
+  std::int64_t epoch_ = 0;  // As it stands in its file.
 
   std::atomic<std::uint64_t> finished_bytes_{0};
   std::atomic<std::uint64_t> snapshot_bytes_{0};
@@ -59,9 +64,10 @@ class FolderJournal final : public FileJournal {
 };
 
 Result<void> FolderJournal::start(State& state) {
-  auto recovery = recover(*files_, state);
+  auto recovery = recover(*files_, state, options_.on_damage);
   if (!recovery) return recovery.error();
   recovered_ = recovery->recovered;
+  if (auto checked = check_epoch(); !checked) return checked;
   marked_ = recovery->newest && recovered_.closed_cleanly;
   for (const Finished& segment : recovery->finished) finished_bytes_ += segment.bytes;
   if (recovery->snapshot) snapshot_bytes_ = recovery->snapshot->bytes;
@@ -71,19 +77,41 @@ Result<void> FolderJournal::start(State& state) {
     finished_ = std::move(recovery->finished);
   }
   segment_ = std::move(recovery->newest);
-  return segment_ ? Result<void>{} : start_segment(recovery->place);
+  return segment_ ? Result<void>{} : start_segment(recovery->place, 0);
 }
 
-Result<void> FolderJournal::start_segment(const Place& after) {
+Result<void> FolderJournal::check_epoch() {
+  const auto stored = read_epoch(*files_);
+  if (!stored) return stored.error();
+  epoch_ = stored->value_or(0);
+  const std::int64_t reached = epoch_of(recovered_.last_zxid);
+  recovered_.epoch = std::max(epoch_, reached);
+  if (reached >= epoch_) return {};
+  const std::string what = files_->path_of(kEpochName) + ": epoch " + std::to_string(epoch_) +
+                           " was reached, but the journal ends with zxid " +
+                           zxid_text(recovered_.last_zxid) + ": its newest files are missing";
+  if (options_.on_damage == OnDamage::kRefuse) {
+    return Error{Code::kDamaged,
+                 what +
+                     ". Restore them from a copy; or start once with --cut-damage "
+                     "(ServerOptions::on_damage), and then everything after that zxid is lost"};
+  }
+  if (recovered_.damage.empty()) recovered_.damage = what;
+  return {};
+}
+
+Result<void> FolderJournal::start_segment(const Place& after, std::size_t batch_bytes) {
   auto file = spares_.take();
   if (!file) return file.error();
-  auto segment = Segment::start(*files_, *std::move(file), after, options_.segment_bytes);
+  const std::uint64_t bytes = std::max(options_.segment_bytes, batch_bytes + 2 * kSector);
+  auto segment = Segment::start(*files_, *std::move(file), after, bytes);
   if (!segment) {
     // The new one may have its name already, and goes on from where this one ends now.
     segment_is_sound_ = false;
     return segment.error();
   }
-  if (segment_) {
+  // An empty one that was too short had the same name, and is gone.
+  if (segment_ && !segment_->is_empty()) {
     const base::LocalLock lock(mutex_);
     finished_.push_back({segment_->name(), segment_->offset()});
     finished_bytes_ += segment_->offset();
@@ -112,14 +140,24 @@ Result<void> FolderJournal::append(std::span<const Entry> batch) {
     batch_.add(entry.zxid, entry.bytes);
   }
   if (!segment_->has_room_for(batch_.sealed_bytes())) {
-    if (auto started = start_segment(segment_->place()); !started) {
+    if (auto started = start_segment(segment_->place(), batch_.sealed_bytes()); !started) {
       failed_ = started.error();
       return started;
     }
   }
-  auto written = write(BatchKind::kEntries);
-  if (written && segment_->is_half_full()) spares_.prepare();
-  return written;
+  if (auto written = write(BatchKind::kEntries); !written) return written;
+  if (segment_->is_half_full()) spares_.prepare();
+  return note_epoch(last);
+}
+
+Result<void> FolderJournal::note_epoch(std::int64_t zxid) {
+  if (epoch_of(zxid) <= epoch_) return {};
+  if (auto written = write_epoch(*files_, epoch_of(zxid)); !written) {
+    failed_ = written.error();
+    return written;
+  }
+  epoch_ = epoch_of(zxid);
+  return {};
 }
 
 Result<void> FolderJournal::write(BatchKind kind) {
@@ -193,6 +231,7 @@ std::string describe(const Recovered& recovered) {
   } else if (!recovered.closed_cleanly) {
     text << "; the last run was not closed";
   }
+  if (!recovered.damage.empty()) text << "; CUT OFF because it was damaged: " << recovered.damage;
   return text.str();
 }
 
@@ -207,6 +246,7 @@ Result<std::unique_ptr<FileJournal>> FileJournal::open(const std::filesystem::pa
 Result<std::unique_ptr<FileJournal>> FileJournal::open(std::unique_ptr<Files> files,
                                                        const FileJournalOptions& options,
                                                        State& state) {
+  if (auto checked = check_folder(*files); !checked) return checked.error();
   auto lock = files->lock();
   if (!lock) return lock.error();
   auto journal = std::make_unique<FolderJournal>(std::move(files), *std::move(lock), options);

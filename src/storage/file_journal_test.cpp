@@ -139,7 +139,10 @@ TEST_F(FileJournalTest, NamesTheProcessThatHasTheFolder) {
 }
 
 TEST_F(FileJournalTest, LeavesForeignFilesAloneAndRemovesHalfMadeOnes) {
-  std::filesystem::create_directory(folder_);
+  {
+    History nothing;
+    open(nothing);
+  }
   for (const char* name : {"notes.txt", "journal-old", "spare.tmp", "snapshot.tmp"}) {
     std::ofstream(folder_ / name) << "something";
   }

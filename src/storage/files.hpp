@@ -41,6 +41,9 @@ enum class Access {
   kCreate,     ///< A new and empty one, in place of an old one of that name.
 };
 
+/// The file that is locked to lock a folder.
+inline constexpr const char* kLockName = "lock";
+
 /// Held as long as it lives.
 class FolderLock {
  public:

@@ -68,6 +68,7 @@ std::string encode(const FileHeader& header) {
   put_number(&sector[24], header.after.sequence);
   put_number(&sector[32], header.after.chain);
   put_number(&sector[40], header.after.zxid);
+  put_number(&sector[48], header.bytes);
   const std::size_t end = kSector - kChecksumBytes;
   put_number(&sector[end], checksum({sector.data(), end}, 0));
   return sector;
@@ -92,6 +93,7 @@ Result<FileHeader> decode_file_header(std::string_view sector) {
   header.after.sequence = get_number<std::uint64_t>(&sector[24]);
   header.after.chain = get_number<std::uint64_t>(&sector[32]);
   header.after.zxid = get_number<std::int64_t>(&sector[40]);
+  header.bytes = get_number<std::uint64_t>(&sector[48]);
   return header;
 }
 

@@ -38,6 +38,7 @@ struct FileHeader {
   FileKind kind = FileKind::kJournal;
   std::uint64_t salt = 0;  ///< Seeds every checksum in the file: no batch of another fits in here.
   Place after;             ///< A segment goes on from here, a snapshot holds everything up to here.
+  std::uint64_t bytes = 0;  ///< How long a segment was made, before it got its name; 0: not said.
 };
 
 [[nodiscard]] std::string encode(const FileHeader& header);
@@ -56,6 +57,8 @@ struct FileHeader {
 /// Files that are being made; what is left of them is removed by the next open.
 inline constexpr const char* kSpareName = "spare.tmp";
 inline constexpr const char* kHalfSnapshotName = "snapshot.tmp";
+/// In front of the names of files that were set aside because they are damaged.
+inline constexpr const char* kDamagedPrefix = "damaged-";
 
 enum class BatchKind : std::uint32_t {
   kEntries = 1,  ///< Of the journal, each with its zxid.

@@ -31,6 +31,8 @@ class State {
   virtual Result<void> load(std::string_view item) = 0;
   /// One entry of the journal, in order.
   virtual Result<void> replay(const Entry& entry) = 0;
+  /// A fold into this state is not wanted any more, for good; it ends with kClosed before long.
+  [[nodiscard]] virtual bool is_cancelled() const { return false; }
   /// The whole state as items of at most a few megabytes each.
   virtual void save(base::FunctionRef<void(std::string_view item)> sink) const = 0;
 };
@@ -59,7 +61,7 @@ class Journal {
 
   /// Folds what lies in finished segments into a new snapshot by way of `empty`, then removes what
   /// the snapshot has made superfluous. append() goes on meanwhile. An error here leaves the stored
-  /// entries as they were.
+  /// entries as they were. kDamaged: they could not be read back, and after a restart neither.
   [[nodiscard]] virtual Result<void> fold(State& empty) = 0;
 
   /// Marks the end as meant, so that a later damage of the last batch is told from a torn one.

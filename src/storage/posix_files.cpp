@@ -13,8 +13,6 @@
 namespace latchkey::storage {
 namespace {
 
-constexpr const char* kLockName = "lock";
-
 Error failed(const std::string& what, int error) {
   std::string message = what + ": " + std::generic_category().message(error);
   if (error == ENOSPC || error == EDQUOT) message += "; make room on the disk and start again";

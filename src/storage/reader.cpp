@@ -49,6 +49,7 @@ Result<Reader> Reader::open(std::unique_ptr<File> file) {
   auto header = decode_file_header({*sector, kSector});
   if (!header) return header.error();
   reader.header_ = *header;
+  reader.is_cut_ = *size < header->bytes;
   reader.place_ = header->after;
   reader.offset_ = kSector;
   return reader;
@@ -78,7 +79,7 @@ Result<bool> Reader::next() {
   if (size == 0 || size > kMaxBatchBytes || !is_known(header->kind, header_.kind)) {
     return stop(End::kDamaged, "a batch stands here that this program would not write", size);
   }
-  // Where the file is too short there is no need to read, and no room for what is not there.
+  // There is no need to read, and no room for, what is not there.
   if (offset_ + size > file_bytes_) return judge_batch(*header);
   start = view(offset_, size);
   if (!start) return start.error();
@@ -146,7 +147,7 @@ Result<bool> Reader::judge_batch(const BatchHeader& header) {
 
 /// Whether the batch from offset_ to `end` lacks a sector, or the last byte of its checksum.
 Result<bool> Reader::has_gap(std::uint64_t end) {
-  if (end > file_bytes_) return true;
+  if (end > file_bytes_) return false;  // No crash makes a file shorter.
   for (std::uint64_t at = offset_; at < end; at += kSector) {
     const auto sector = view(at, kSector);
     if (!sector) return sector.error();
@@ -172,6 +173,10 @@ Result<Reader::Rest> Reader::look_behind() {
 }
 
 bool Reader::stop(End end, std::string reason, std::uint64_t left_bytes) {
+  if (is_cut_ && end != End::kDamaged) {
+    ending_ = {End::kDamaged, "the file is shorter than it was made", left_bytes};
+    return false;
+  }
   ending_ = {end, std::move(reason), left_bytes};
   return false;
 }

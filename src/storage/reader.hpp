@@ -35,8 +35,8 @@ struct Ending {
 ///     }
 ///
 /// What follows the last good batch is judged by the rules of docs/storage.md, which are those for
-/// the newest file; in any other one kTorn is damage too. Memory: one batch, or a megabyte. Where
-/// the file is shorter than it was, the rest counts as zero.
+/// the newest file; in any other one kTorn is damage too. A file that is shorter than it was made
+/// is damaged where its batches end. Memory: one batch, or a megabyte.
 ///
 /// Thread safety: one thread at a time.
 class Reader {
@@ -82,6 +82,7 @@ class Reader {
 
   std::unique_ptr<File> file_;
   std::uint64_t file_bytes_ = 0;
+  bool is_cut_ = false;  ///< Shorter than it was made.
   FileHeader header_;
   Place place_;
   std::uint64_t offset_ = 0;

@@ -33,7 +33,10 @@ struct Recovery {
 /// Feeds everything that is stored to `state`, cuts a torn tail off, removes what an interrupted
 /// fold left behind, and makes all that it found durable: a batch that a killed process wrote and
 /// did not sync is as good as any from now on.
-[[nodiscard]] Result<Recovery> recover(Files& files, State& state);
+[[nodiscard]] Result<Recovery> recover(Files& files, State& state, OnDamage on_damage);
+
+/// An error if the folder holds what is not ours, and no journal: somebody took it for another.
+[[nodiscard]] Result<void> check_folder(Files& files);
 
 enum class Position { kNewest, kBeforeOthers };
 
@@ -46,7 +49,8 @@ struct Replayed {
   std::uint64_t file_bytes = 0;
   std::uint64_t entries = 0;
   std::uint64_t torn_bytes = 0;
-  bool closed = false;  ///< The last batch is an end mark.
+  bool closed = false;          ///< The last batch is an end mark.
+  std::optional<Error> damage;  ///< What follows is damaged; offset 0: so is the header.
 };
 
 /// Feeds the entries of a segment, which has to go on from `after`, to `state`.

@@ -20,13 +20,13 @@ class Segment {
           const Place& place, std::uint64_t bytes)
       : file_(std::move(file)), header_(header), offset_(offset), place_(place), bytes_(bytes) {}
 
-  /// Gives a spare file a header and its name, and makes both durable.
+  /// Gives a spare file that length, a header and its name, and makes all of it durable.
   [[nodiscard]] static Result<Segment> start(Files& files, std::unique_ptr<File> spare,
                                              const Place& after, std::uint64_t bytes);
 
-  /// A batch of that length and an end mark fit in. A segment without a batch takes any, even one
-  /// that makes the file longer.
+  /// A batch of that length and an end mark fit in.
   [[nodiscard]] bool has_room_for(std::size_t batch_bytes) const;
+  [[nodiscard]] bool is_empty() const { return offset_ == kSector; }
 
   /// Seals the batch and returns when it is durable. After an error nothing may be appended again.
   [[nodiscard]] Result<void> append(Batch& batch, BatchKind kind);
@@ -43,6 +43,9 @@ class Segment {
   Place place_;
   std::uint64_t bytes_;
 };
+
+/// Fills the file with zeros from one offset to another.
+[[nodiscard]] Result<void> write_zeros(File& file, std::uint64_t from, std::uint64_t to);
 
 enum class Spare;
 

@@ -87,6 +87,11 @@ Error damaged(const Reader& reader, const std::string& reason) {
   return Error{Code::kDamaged, reason + ", at offset " + std::to_string(reader.offset())};
 }
 
+Result<void> check_wanted(const State& state) {
+  if (state.is_cancelled()) return Error{Code::kClosed, "folding was cancelled"};
+  return {};
+}
+
 /// Reads to the end, gives every item to `take`, and checks the digest.
 Result<Content> read_content(Reader& reader,
                              base::FunctionRef<Result<void>(std::string_view)> take) {
@@ -121,12 +126,12 @@ Result<Content> read_content(Reader& reader,
   return content;
 }
 
-Result<Content> read_back(Files& files) {
+Result<Content> read_back(Files& files, const State& state) {
   auto file = files.open(kHalfSnapshotName, Access::kRead);
   if (!file) return file.error();
   auto reader = Reader::open(*std::move(file));
   if (!reader) return reader.error();
-  return read_content(*reader, [](std::string_view) { return Result<void>{}; });
+  return read_content(*reader, [&](std::string_view) { return check_wanted(state); });
 }
 
 Error with_advice(const Error& error) {
@@ -134,7 +139,9 @@ Error with_advice(const Error& error) {
   return Error{error.code(),
                error.message() +
                    "; nothing was changed. Restore the folder from a copy: what the snapshot held "
-                   "is nowhere else"};
+                   "is nowhere else. To begin with nothing, move every file but \"epoch\" away and "
+                   "start once with --cut-damage (ServerOptions::on_damage); without that file "
+                   "fencing tokens would start over"};
 }
 
 Result<Snapshot> write_and_check(Files& files, const State& state, const Place& covers) {
@@ -142,10 +149,14 @@ Result<Snapshot> write_and_check(Files& files, const State& state, const Place& 
   if (!file) return file.error();
   Writer writer(**file, covers);
   writer.start();
-  state.save([&](std::string_view item) { writer.add(item); });
+  state.save([&](std::string_view item) {
+    if (!state.is_cancelled()) writer.add(item);
+  });
+  // Not all of it may have been written.
+  if (auto wanted = check_wanted(state); !wanted) return wanted.error();
   const auto content = writer.finish();
   if (!content) return content.error();
-  const auto stored = read_back(files);
+  const auto stored = read_back(files, state);
   if (!stored && stored.error() != Code::kDamaged) return stored.error();
   if (!stored || *stored != *content) {
     return Error{Code::kDamaged, files.path_of(kHalfSnapshotName) +
@@ -160,8 +171,10 @@ Result<Snapshot> write_and_check(Files& files, const State& state, const Place& 
 Result<Snapshot> load_snapshot(Files& files, const std::string& name, State& state) {
   auto reader = Reader::open(files, name);
   if (!reader) return with_advice(reader.error());
-  const auto content =
-      read_content(*reader, [&](std::string_view item) { return state.load(item); });
+  const auto content = read_content(*reader, [&](std::string_view item) {
+    auto wanted = check_wanted(state);
+    return wanted ? state.load(item) : wanted;
+  });
   if (!content) {
     return with_advice(
         Error{content.error().code(), files.path_of(name) + ": " + content.error().message()});

@@ -16,6 +16,7 @@ constexpr std::string_view kAnyone = "anyone";
 constexpr std::string_view kAuth = "auth";
 constexpr std::string_view kDigest = "digest";
 constexpr std::string_view kIp = "ip";
+constexpr std::string_view kX509 = "x509";
 constexpr std::string_view kSuper = "super";
 
 /// What a client can send in one frame, and read back in one.
@@ -136,15 +137,22 @@ bool is_digest(std::string_view id) {
   return std::count(id.begin(), id.end(), ':') == 1;
 }
 
+/// A certificate's subject: "CN=ada,O=latchkey". What it says is compared as a whole.
+bool is_subject(std::string_view id) {
+  const std::size_t equals = id.find('=');
+  return equals != std::string_view::npos && equals > 0;
+}
+
 bool is_storable(const wire::WireAcl& entry) {
   if (entry.scheme == kWorld) return entry.id == kAnyone;
   if (entry.scheme == kDigest) return is_digest(entry.id);
+  if (entry.scheme == kX509) return is_subject(entry.id);
   return entry.scheme == kIp && parse_network(entry.id).has_value();
 }
 
 bool is_meant(const wire::WireAcl& entry, const Identity& identity) {
   if (entry.scheme != identity.scheme) return false;
-  if (entry.scheme == kDigest) return entry.id == identity.id;
+  if (entry.scheme == kDigest || entry.scheme == kX509) return entry.id == identity.id;
   return entry.scheme == kIp && address_matches(identity.id, entry.id);
 }
 
@@ -186,7 +194,7 @@ std::optional<AclList> settle(const AclList& asked, std::span<const Identity> id
   const auto add_proven = [&](std::int32_t permissions) {
     const std::size_t before = settled.size();
     for (const Identity& identity : identities) {
-      if (identity.scheme != kDigest) continue;
+      if (identity.scheme != kDigest && identity.scheme != kX509) continue;
       if (!add({{permissions, identity.scheme, identity.id}})) return false;
     }
     return settled.size() > before;
@@ -246,7 +254,7 @@ AclRef AclTable::share(AclList list) {
   if (shared) return shared;
   shared = std::make_shared<const AclList>(std::move(list));
   place = shared;
-  if (lists_.size() >= sweep_at_) sweep();
+  if (lists_.size() >= sweep_at_ || bytes_ >= sweep_at_bytes_) sweep();
   return shared;
 }
 
@@ -257,6 +265,7 @@ void AclTable::sweep() {
     return true;
   });
   sweep_at_ = std::max(kFewest, 2 * lists_.size());
+  sweep_at_bytes_ = std::max(kFewestBytes, 2 * bytes_);
 }
 
 }  // namespace latchkey::tree

@@ -36,11 +36,12 @@ struct Identity {
                            std::span<const Identity> identities);
 
 /// The list to store for the one a client asked for: duplicates left out, then `auth` replaced by
-/// the client's own identities of scheme digest, the only ones that it had to prove. Nothing: the
-/// list is empty, or has an unknown scheme, a malformed id, or `auth` although the client has
+/// the client's own identities of scheme digest and x509, the ones that it had to prove. Nothing:
+/// the list is empty, or has an unknown scheme, a malformed id, or `auth` although the client has
 /// proven no identity, or would have more than a mebibyte, which many `auth`s and many identities
 /// can make of a small request (H94): InvalidACL. Schemes are world (with the id anyone), auth,
-/// digest and ip; `super` is somebody to be, not something to put into a list, as with Apache.
+/// digest, ip and x509 (a certificate's subject); `super` is somebody to be, not something to put
+/// into a list, as with Apache.
 [[nodiscard]] std::optional<AclList> settle(const AclList& asked,
                                             std::span<const Identity> identities);
 
@@ -75,14 +76,16 @@ class AclTable {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
-  /// So few lists are not worth a sweep.
+  /// So few lists, of so few bytes, are not worth a sweep.
   static constexpr std::size_t kFewest = 64;
+  static constexpr std::size_t kFewestBytes = std::size_t{1} << 20U;
 
   void sweep();
 
   std::unordered_map<std::string, std::weak_ptr<const AclList>> lists_;  ///< By encoding.
   std::size_t bytes_ = 0;
   std::size_t sweep_at_ = kFewest;
+  std::size_t sweep_at_bytes_ = kFewestBytes;
 };
 
 }  // namespace latchkey::tree

@@ -60,7 +60,14 @@ TEST(Permits, EntriesDoNotAddUpAcrossPeople) {
 TEST(Permits, H92_ASchemeNobodyKnowsLetsNobodyIn) {
   EXPECT_FALSE(may({entry(kAllPermissions, "world", "ada")}, kRead, {{"world", "ada"}}));
   EXPECT_FALSE(may({entry(kAllPermissions, "auth", "")}, kRead, {kAda, {"auth", ""}}));
-  EXPECT_FALSE(may({entry(kAllPermissions, "x509", "CN=a")}, kRead, {{"x509", "CN=a"}}));
+  EXPECT_FALSE(may({entry(kAllPermissions, "sasl", "ada")}, kRead, {{"sasl", "ada"}}));
+}
+
+TEST(Permits, ACertificatesSubjectIsComparedAsAWhole) {
+  const AclList list{entry(kAllPermissions, "x509", "CN=ada,O=works")};
+  EXPECT_TRUE(may(list, kWrite, {{"x509", "CN=ada,O=works"}}));
+  EXPECT_FALSE(may(list, kRead, {{"x509", "CN=ada"}}));
+  EXPECT_FALSE(may(list, kRead, {{"digest", "CN=ada,O=works"}}));
 }
 
 TEST(Permits, SuperAndAnEmptyListPermitEverything) {
@@ -73,6 +80,16 @@ TEST(Settle, KeepsWhatIsWellFormed) {
                      entry(kWrite, "ip", "10.0.0.0/8")};
 
   EXPECT_EQ(settled(list), list);
+}
+
+TEST(Settle, ASubjectNamesSomething) {
+  EXPECT_TRUE(settled({entry(kRead, "x509", "CN=ada")}));
+  for (const std::string id : {"", "ada", "=ada"}) {
+    EXPECT_FALSE(settled({entry(kRead, "x509", id)})) << id;
+  }
+  const Identity ada{"x509", "CN=ada"};
+  EXPECT_EQ(settled({entry(kRead, "auth", "")}, {kHost, ada}),
+            (AclList{entry(kRead, "x509", "CN=ada")}));
 }
 
 TEST(Settle, LeavesOutDuplicates) {
@@ -105,7 +122,7 @@ TEST(Settle, H92_AuthOfSomebodyWhoHasProvenNothingIsInvalid) {
 
 TEST(Settle, RefusesAnEmptyListAndUnknownSchemes) {
   EXPECT_EQ(settled({}), std::nullopt);
-  for (const std::string scheme : {"", "super", "x509", "sasl", "host", "World", "ips"}) {
+  for (const std::string scheme : {"", "super", "sasl", "host", "World", "ips"}) {
     EXPECT_EQ(settled({entry(kRead, scheme, "anyone")}, {kAda, kRoot}), std::nullopt) << scheme;
   }
   EXPECT_EQ(settled({entry(kRead, "world", "somebody")}), std::nullopt);

@@ -56,7 +56,24 @@ bool version_fits(std::int32_t asked, std::int32_t actual) {
 /// A node's own key: the root has two names.
 std::string_view key_of(std::string_view path) { return path.empty() ? "/" : path; }
 
+Growth growth_of(const std::vector<Change>& changes) {
+  Growth growth;
+  for (const Change& change : changes) {
+    if (change.kind == Change::Kind::kCreate) {
+      ++growth.nodes;
+      growth.bytes += change.path.size();
+    }
+    if (change.data) growth.bytes += change.data->size();
+    growth.bytes += size_in_bytes(change.acl);
+  }
+  return growth;
+}
+
 }  // namespace
+
+bool Tree::has_room_for(std::size_t bytes) const {
+  return nodes_.bytes_in_all() + pending_.growth().bytes + bytes <= limits_.bytes;
+}
 
 std::optional<Shadow> Tree::look(const Draft& draft, std::string_view path) const {
   const std::string_view key = key_of(path);
@@ -99,9 +116,12 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   if (!is_valid_path(path)) return Err::kBadArguments;
   if (look(draft, path)) return Err::kNodeExists;
   if (Owner::is_session(parent->owner)) return Err::kNoChildrenForEphemerals;
-  if (nodes_.count() + draft.size() >= limits_.nodes ||
-      nodes_.bytes_in_all() + path.size() + (create.data ? create.data->size() : 0) >
-          limits_.bytes) {
+  if (nodes_.count() + pending_.growth().nodes + draft.size() >= limits_.nodes ||
+      !has_room_for(path.size() + (create.data ? create.data->size() : 0) + size_in_bytes(*acl))) {
+    return Err::kQuotaExceeded;
+  }
+  if (is_ephemeral(create.mode) &&
+      nodes_.ephemeral_bytes(caller.session) > limits_.ephemeral_bytes_per_session) {
     return Err::kQuotaExceeded;
   }
 
@@ -172,9 +192,7 @@ Err Tree::decide_part(const Caller& caller, const wire::SetData& set, Draft& dra
   if (!node) return Err::kNoNode;
   if (!permits(*node->acl, kWrite, caller.identities)) return Err::kNoAuth;
   if (!version_fits(set.version, node->version)) return Err::kBadVersion;
-  if (nodes_.bytes_in_all() + (set.data ? set.data->size() : 0) > limits_.bytes) {
-    return Err::kQuotaExceeded;
-  }
+  if (!has_room_for(set.data ? set.data->size() : 0)) return Err::kQuotaExceeded;
   node->version = next(node->version);
   change = {Change::Kind::kSetData, set.path, set.data, {}, 0, node->version};
   draft.insert_or_assign(set.path, std::move(*node));
@@ -190,7 +208,7 @@ Err Tree::decide_part(const Caller& caller, const wire::SetAcl& set, Draft& draf
   if (!node) return Err::kNoNode;
   if (!permits(*node->acl, kAdmin, caller.identities)) return Err::kNoAuth;
   if (!version_fits(set.version, node->aversion)) return Err::kBadVersion;
-  if (nodes_.bytes_in_all() > limits_.bytes) return Err::kQuotaExceeded;
+  if (!has_room_for(size_in_bytes(*acl))) return Err::kQuotaExceeded;
   node->aversion = next(node->aversion);
   node->acl = std::make_shared<const AclList>(*acl);
   change = {Change::Kind::kSetAcl, set.path, {}, std::move(*acl), 0, node->aversion};
@@ -263,7 +281,7 @@ Verdict Tree::decide(const Caller& caller, const Write& write, std::int64_t time
 }
 
 Record Tree::conclude(Record record, Draft draft) {
-  pending_.add(record.zxid, std::move(draft));
+  pending_.add(record.zxid, std::move(draft), growth_of(record.changes));
   return record;
 }
 

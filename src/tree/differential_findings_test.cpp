@@ -62,6 +62,14 @@ TEST_F(DifferentialFindings, AWatcherTypeThatIsNoneIsMalformed) {
   EXPECT_EQ(call(client, Op::kCheckWatches, odd).header.err, Err::kMarshallingError);
 }
 
+TEST_F(DifferentialFindings, NoPathAtAllIsMalformedAndNotTheRoot) {
+  std::string frame;
+  wire::Writer{frame}(std::int32_t{13}, wire::RequestHeader{7, Op::kGetData}, wire::Buffer{},
+                      false);
+  feed(client, frame);
+  EXPECT_EQ(take(client).header.err, Err::kMarshallingError);
+}
+
 TEST_F(DifferentialFindings, H92_NobodyHearsOfANodeThatItMayNotRead) {
   call(client, Op::kExists, wire::PathWatch{"/secret", true});
   call(client, Op::kAddWatch, wire::AddWatch{"/secret", wire::AddWatchMode::kPersistent});

@@ -62,6 +62,12 @@ std::optional<Instant> Expiry::next() const {
   return due(buckets_.begin()->first);
 }
 
+std::optional<Instant> Expiry::deadline_of(SessionId session) const {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return std::nullopt;
+  return found->second.deadline;
+}
+
 void Expiry::file(SessionId id, Session& session) {
   const Duration deadline = session.deadline.time_since_epoch();
   session.bucket = deadline / tick_;

@@ -40,6 +40,9 @@ class Expiry {
   /// When to come back at the earliest; nothing without sessions. Coming back may find nobody.
   [[nodiscard]] std::optional<Instant> next() const;
 
+  /// Nothing if the session is unknown.
+  [[nodiscard]] std::optional<Instant> deadline_of(SessionId session) const;
+
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
 
  private:

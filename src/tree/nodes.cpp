@@ -1,6 +1,7 @@
 #include "tree/nodes.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -11,11 +12,21 @@ namespace latchkey::tree {
 namespace {
 
 constexpr std::string_view kRoot = "/";
+/// What a delete takes in a record besides its path.
+constexpr std::size_t kDeleteBytes = 32;
 
 std::size_t data_size(const wire::Buffer& data) { return data ? data->size() : 0; }
 
 std::int64_t signed_size(const wire::Buffer& data) {
   return static_cast<std::int64_t>(data_size(data));
+}
+
+/// Clients may have written any number into the usage.
+std::int64_t add_within_bounds(std::int64_t a, std::int64_t b) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  if (b > 0 && a > Limits::max() - b) return Limits::max();
+  if (b < 0 && a < Limits::min() - b) return Limits::min();
+  return a + b;
 }
 
 }  // namespace
@@ -78,21 +89,38 @@ Node& Nodes::insert(std::string path, Node node) {
   const std::string_view key = it->first;
   parent->children.insert(last_part(key));
   bytes_ += key.size() + data_size(it->second.data);
-  if (Paths* index = index_of(it->second.owner)) {
-    index->insert(key);
-    if (Owner::is_session(it->second.owner)) ++ephemeral_count_;
-  }
+  add_to_index(it->second.owner, key);
   if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
     limited_.emplace(parent_of(key).substr(kQuotaRoot.size()));
   }
   return it->second;
 }
 
-Nodes::Paths* Nodes::index_of(std::int64_t owner) {
-  if (owner == 0) return nullptr;
-  if (Owner::is_container(owner)) return &containers_;
-  if (Owner::is_ttl(owner)) return &ttls_;
-  return &ephemerals_[owner];
+void Nodes::add_to_index(std::int64_t owner, std::string_view path) {
+  if (Owner::is_container(owner)) {
+    containers_.insert(path);
+  } else if (Owner::is_ttl(owner)) {
+    ttls_.insert(path);
+  } else if (owner != 0) {
+    Owned& owned = ephemerals_[owner];
+    owned.paths.insert(path);
+    owned.bytes += path.size() + kDeleteBytes;
+    ++ephemeral_count_;
+  }
+}
+
+void Nodes::take_from_index(std::int64_t owner, std::string_view path) {
+  if (Owner::is_container(owner)) {
+    containers_.erase(path);
+  } else if (Owner::is_ttl(owner)) {
+    ttls_.erase(path);
+  } else if (owner != 0) {
+    Owned& owned = ephemerals_[owner];
+    owned.paths.erase(path);
+    owned.bytes -= path.size() + kDeleteBytes;
+    --ephemeral_count_;
+    if (owned.paths.empty()) ephemerals_.erase(owner);
+  }
 }
 
 const Node& Nodes::create(const Change& change, std::int64_t zxid, std::int64_t time_ms) {
@@ -125,13 +153,7 @@ void Nodes::remove(std::string_view path, std::int64_t zxid) {
   Node* parent = edit(parent_of(key));
   parent->children.erase(last_part(key));
   parent->pzxid = zxid;
-  if (Paths* index = index_of(node.owner)) {
-    index->erase(key);
-    if (Owner::is_session(node.owner)) {
-      --ephemeral_count_;
-      if (index->empty()) ephemerals_.erase(node.owner);
-    }
-  }
+  take_from_index(node.owner, key);
   if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
     limited_.erase(std::string(parent_of(key).substr(kQuotaRoot.size())));
   }
@@ -165,7 +187,12 @@ const Node& Nodes::set_acl(const Change& change) {
 const Nodes::Paths& Nodes::ephemerals(SessionId session) const {
   static const Paths kNone;
   const auto it = ephemerals_.find(session);
-  return it == ephemerals_.end() ? kNone : it->second;
+  return it == ephemerals_.end() ? kNone : it->second.paths;
+}
+
+std::size_t Nodes::ephemeral_bytes(SessionId session) const {
+  const auto it = ephemerals_.find(session);
+  return it == ephemerals_.end() ? 0 : it->second.bytes;
 }
 
 std::size_t Nodes::count_below(std::string_view path) const {
@@ -200,8 +227,8 @@ void Nodes::use(std::string_view path, std::int64_t bytes, std::int64_t nodes) {
     if (node == nullptr) return;
     auto usage = QuotaText::parse(node->data ? *node->data : std::string_view());
     if (!usage) return;
-    usage->set("count", usage->get("count") + nodes);
-    usage->set("bytes", usage->get("bytes") + bytes);
+    usage->set("count", add_within_bounds(usage->get("count"), nodes));
+    usage->set("bytes", add_within_bounds(usage->get("bytes"), bytes));
     bytes_ -= data_size(node->data);
     node->data = usage->text();
     bytes_ += data_size(node->data);

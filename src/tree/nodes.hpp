@@ -70,6 +70,8 @@ class Nodes {
   using Paths = std::set<std::string_view>;
   /// The nodes of a session, in order.
   [[nodiscard]] const Paths& ephemerals(SessionId session) const;
+  /// What a record that removes all of them takes, about.
+  [[nodiscard]] std::size_t ephemeral_bytes(SessionId session) const;
   [[nodiscard]] const Paths& containers() const { return containers_; }
   [[nodiscard]] const Paths& ttls() const { return ttls_; }
 
@@ -91,14 +93,20 @@ class Nodes {
  private:
   Node* edit(std::string_view path);
   Node& insert(std::string path, Node node);
-  Paths* index_of(std::int64_t owner);
+  /// Adds a node to the index of its owner, or takes it out.
+  void add_to_index(std::int64_t owner, std::string_view path);
+  void take_from_index(std::int64_t owner, std::string_view path);
   /// Adds to the usage of the nearest quota above `path`, if there is one.
   void use(std::string_view path, std::int64_t bytes, std::int64_t nodes);
   void measure(std::string_view path);
 
   PathMap<Node> nodes_;
   AclTable acls_;
-  std::unordered_map<SessionId, Paths> ephemerals_;
+  struct Owned {
+    Paths paths;
+    std::size_t bytes = 0;
+  };
+  std::unordered_map<SessionId, Owned> ephemerals_;
   Paths containers_;
   Paths ttls_;
   std::set<std::string, std::less<>> limited_;  ///< Paths with a quota.

@@ -11,8 +11,10 @@ const Shadow* Pending::find(std::string_view path) const {
   return it == shadows_.end() ? nullptr : &it->second;
 }
 
-void Pending::add(std::int64_t zxid, Draft draft) {
-  Decision decision{zxid, {}, {}};
+void Pending::add(std::int64_t zxid, Draft draft, Growth growth) {
+  Decision decision{zxid, growth, {}, {}};
+  growth_.nodes += growth.nodes;
+  growth_.bytes += growth.bytes;
   while (!draft.empty()) {
     auto entry = draft.extract(draft.begin());
     Shadow& shadow = entry.mapped();
@@ -31,6 +33,8 @@ void Pending::settle(std::int64_t zxid) {
   if (decisions_.empty() || decisions_.front().zxid != zxid) return;
   Decision decision = std::move(decisions_.front());
   decisions_.pop_front();
+  growth_.nodes -= decision.growth.nodes;
+  growth_.bytes -= decision.growth.bytes;
   for (const std::string& path : decision.paths) {
     const auto it = shadows_.find(path);
     if (it != shadows_.end() && it->second.zxid == zxid) shadows_.erase(it);

@@ -28,12 +28,18 @@ struct Shadow {
 /// The changes of one decision while it is being made; dropped if a part of it fails.
 using Draft = PathMap<Shadow>;
 
+/// What decisions can add to the tree at most.
+struct Growth {
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;
+};
+
 /// Decisions on their way to the disk: they bind the next decision, but nobody may see them yet.
 /// Thread safety: one thread at a time.
 class Pending {
  public:
   [[nodiscard]] const Shadow* find(std::string_view path) const;
-  void add(std::int64_t zxid, Draft draft);
+  void add(std::int64_t zxid, Draft draft, Growth growth);
   /// The decision has been applied.
   void settle(std::int64_t zxid);
 
@@ -41,17 +47,20 @@ class Pending {
   /// have taken them away again: ask find().
   using Owned = std::map<std::string, std::int64_t, std::less<>>;
   [[nodiscard]] const Owned& owned(SessionId session) const;
+  [[nodiscard]] Growth growth() const { return growth_; }
   [[nodiscard]] bool empty() const { return decisions_.empty(); }
 
  private:
   struct Decision {
     std::int64_t zxid = 0;
+    Growth growth;
     std::vector<std::string> paths;
     std::vector<std::pair<SessionId, std::string>> owned;
   };
 
   PathMap<Shadow> shadows_;
   std::deque<Decision> decisions_;
+  Growth growth_;  ///< Of all of them.
   std::unordered_map<SessionId, Owned> owned_;
 };
 

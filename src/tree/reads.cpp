@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.hpp"
 #include "tree/tree.hpp"
 
 namespace latchkey::tree {
@@ -80,13 +81,14 @@ wire::EphemeralsReply Tree::ephemerals(SessionId session, std::string_view prefi
 std::vector<std::string> Tree::reapable(std::int64_t time_ms, std::size_t limit) const {
   std::vector<std::string> paths;
   for (const std::string_view path : nodes_.containers()) {
-    if (paths.size() == limit) return paths;
+    if (paths.size() == limit) break;
     const Node* node = nodes_.find(path);
     // One that never had a child is still waiting for its first.
     if (node->children.empty() && node->creates > 0) paths.emplace_back(path);
   }
+  const std::size_t containers = paths.size();
   for (const std::string_view path : nodes_.ttls()) {
-    if (paths.size() == limit) return paths;
+    if (paths.size() == containers + limit) break;
     const Node* node = nodes_.find(path);
     const bool old = time_ms - node->mtime_ms > Owner::ttl_ms(node->owner);
     if (node->children.empty() && old) paths.emplace_back(path);
@@ -123,7 +125,7 @@ Err Tree::set_watches(PeerId peer, const wire::SetWatches2& request, std::vector
   }
   if (!has_room(peer, asked, bytes)) return Err::kQuotaExceeded;
   const auto tell = [&](wire::EventType type, const std::string& path) {
-    notices.push_back({peer, type, path});
+    if (!base::mutated(base::Mutant::kLostEvent)) notices.push_back({peer, type, path});
   };
   for (const std::string& path : request.data) {
     const Node* node = nodes_.find(path);

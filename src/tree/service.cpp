@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/mutant.hpp"
 
 namespace latchkey::tree {
 namespace {
 
 /// Unwritten output beyond which a connection's requests wait: who does not read, does not ask.
 constexpr std::size_t kOutputToHoldBack = std::size_t{1} << 20U;
-/// Containers removed in one go, so that a large clean-up leaves room for others.
+/// Containers, and TTL nodes, removed in one go: a large clean-up leaves room for others.
 constexpr std::size_t kReapAtOnce = 1'000;
 
 }  // namespace
@@ -23,6 +24,7 @@ Service::Service(ServiceOptions options)
 void Service::start(Moment moment) {
   durable_ = tree_.applied_zxid();
   for (const auto& [id, entry] : tree_.sessions()) {
+    if (base::mutated(base::Mutant::kSessionsForgotten)) break;
     expiry_.add(id, std::chrono::milliseconds(entry.timeout_ms), moment.now);
   }
   next_reap_ = moment.now + options_.reap_interval;
@@ -80,16 +82,22 @@ bool Service::take_word(Peer& peer, std::string_view& bytes) {
 void Service::disconnect(PeerId id, Moment) {
   const auto it = peers_.find(id);
   if (it == peers_.end()) return;
-  const auto attached = attached_.find(it->second->session);
-  if (attached != attached_.end() && attached->second == id) attached_.erase(attached);
+  detach(*it->second);
+  drop_deferred(*it->second);
   tree_.drop_watches(id);
   greeting_.erase(id);
   peers_.erase(it);
 }
 
+void Service::detach(Peer& peer) {
+  const auto attached = attached_.find(peer.session);
+  if (attached != attached_.end() && attached->second == peer.id) attached_.erase(attached);
+  peer.session = 0;
+}
+
 bool Service::wants_input(PeerId id) const {
   const Peer* peer = find(id);
-  if (peer == nullptr || peer->gone) return false;
+  if (peer == nullptr || peer->gone || overfull_since_) return false;
   if (peer->state != Peer::State::kGreeting && peer->state != Peer::State::kServing) return false;
   return peer->requests < options_.max_requests_per_peer &&
          peer->request_bytes < options_.max_request_bytes_per_peer &&
@@ -128,6 +136,11 @@ std::string Service::take_output(PeerId id, Moment moment) {
   return output;
 }
 
+void Service::took_output(PeerId id, Moment moment) {
+  const Peer* peer = find(id);
+  if (peer != nullptr && peer->session != 0) expiry_.touch(peer->session, moment.now);
+}
+
 Service::Closing Service::closing(PeerId id) const {
   const Peer* peer = find(id);
   if (peer == nullptr || peer->gone) return Closing::kNow;
@@ -142,7 +155,7 @@ void Service::close(Peer& peer, Closing how) {
   if (how == Closing::kNow) {
     peer.gone = true;
     peer.output.clear();
-    peer.deferred.clear();
+    drop_deferred(peer);
     tree_.drop_watches(peer.id);
   }
   mark_ready(peer);
@@ -178,19 +191,58 @@ bool Service::opens_frame(Peer& peer) {
   return true;
 }
 
+void Service::take_on(std::size_t bytes, Moment moment) {
+  in_flight_bytes_ += bytes;
+  if (in_flight_bytes_ > options_.max_request_bytes && !overfull_since_) {
+    overfull_since_ = moment.now;
+  }
+}
+
+void Service::let_go(std::size_t bytes, Moment moment) {
+  in_flight_bytes_ -= bytes;
+  if (!overfull_since_ || in_flight_bytes_ > options_.max_request_bytes / 2) return;
+  // Nobody was listened to meanwhile, which is not held against anybody (H85).
+  const Duration deaf = moment.now - *std::exchange(overfull_since_, std::nullopt);
+  expiry_.postpone(deaf);
+  for (auto& [id, deadline] : greeting_) deadline += deaf;
+  for (auto& [id, peer] : peers_) mark_ready(*peer);
+}
+
+void Service::drop_deferred(Peer& peer) {
+  for (const Peer::Deferred& read : peer.deferred) in_flight_bytes_ -= read.body.size();
+  peer.deferred.clear();
+}
+
 void Service::enqueue(Turn turn, Moment moment) {
+  if (turn.record) {
+    batch_.push_back({turn.zxid, encode(*turn.record)});
+    turn.bytes = batch_.back().bytes.size();
+  }
+  turn.bytes += turn.path.size();
+  take_on(turn.bytes, moment);
   if (Peer* peer = find(turn.peer)) {
     ++peer->requests;
     peer->request_bytes += turn.bytes;
     peer->last_turn = released_ + pipeline_.size() + 1;
   }
-  if (turn.record) batch_.push_back({turn.zxid, encode(*turn.record)});
   turn.since = moment.now;
   pipeline_.push_back(std::move(turn));
   release(moment);
 }
 
-std::vector<Service::Stored> Service::take_batch() { return std::exchange(batch_, {}); }
+std::vector<Service::Stored> Service::take_batch(std::size_t most_bytes) {
+  std::size_t bytes = 0;
+  const auto is_too_much = [&](const Stored& stored) {
+    bytes += stored.bytes.size();
+    return bytes > most_bytes;
+  };
+  auto end = std::ranges::find_if(batch_, is_too_much);
+  if (end == batch_.end()) return std::exchange(batch_, {});
+  if (end == batch_.begin()) ++end;
+  std::vector<Stored> first(std::make_move_iterator(batch_.begin()), std::make_move_iterator(end));
+  batch_.erase(batch_.begin(), end);
+  return first;
+}
 
 void Service::stored(std::int64_t zxid, Moment moment) {
   durable_ = std::max(durable_, zxid);
@@ -202,7 +254,8 @@ void Service::release(Moment moment) {
   releasing_ = true;
   while (!pipeline_.empty()) {
     const Turn& front = pipeline_.front();
-    if (front.record && front.zxid > durable_) break;
+    const bool waits = !base::mutated(base::Mutant::kReplyEarly);
+    if (front.record && front.zxid > durable_ && waits) break;
     Turn turn = std::move(pipeline_.front());
     pipeline_.pop_front();
     ++released_;
@@ -228,7 +281,10 @@ void Service::take_turn(Turn& turn, Moment moment) {
   } else if (turn.kind == Turn::Kind::kExpiry) {
     const auto attached = attached_.find(turn.session);
     if (attached != attached_.end()) close(*find(attached->second), Closing::kNow);
+  } else if (turn.kind == Turn::Kind::kLastReaped) {
+    next_reap_ = moment.now;
   }
+  let_go(turn.bytes, moment);
   Peer* peer = find(turn.peer);
   if (peer == nullptr) return;
   --peer->requests;
@@ -245,12 +301,24 @@ void Service::run_deferred(Peer& peer, Moment moment) {
     peer.deferred.pop_front();
     --peer.requests;
     peer.request_bytes -= read.body.size();
+    let_go(read.body.size(), moment);
     answer_read(peer, read.header, read.body);
     count_answer(peer, read.header, read.since, moment, statistics_.reads);
   }
 }
 
 void Service::tick(Moment moment) {
+  if (!overfull_since_) end_overdue(moment);
+  if (moment.now >= next_reap_) reap(moment);
+  if (tree_.needs_epoch()) {
+    Turn turn;
+    turn.record = tree_.begin_epoch(moment.wall_ms);
+    turn.zxid = turn.record->zxid;
+    enqueue(std::move(turn), moment);
+  }
+}
+
+void Service::end_overdue(Moment moment) {
   while (!greeting_.empty()) {
     // Ids and deadlines grow together.
     const auto [id, deadline] = *greeting_.begin();
@@ -267,27 +335,30 @@ void Service::tick(Moment moment) {
     }
     if (expire(session, moment)) ++statistics_.sessions_expired;
   }
-  if (moment.now >= next_reap_) {
-    next_reap_ = moment.now + options_.reap_interval;
-    for (const std::string& path : tree_.reapable(moment.wall_ms, kReapAtOnce)) {
-      Turn turn;
-      turn.record = tree_.reap(path, moment.wall_ms);
-      if (!turn.record) continue;
-      turn.zxid = turn.record->zxid;
-      ++statistics_.reaped;
-      enqueue(std::move(turn), moment);
-    }
-  }
-  if (tree_.needs_epoch()) {
+}
+
+void Service::reap(Moment moment) {
+  next_reap_ = moment.now + options_.reap_interval;
+  const std::vector<std::string> paths = tree_.reapable(moment.wall_ms, kReapAtOnce);
+  std::optional<Turn> last;
+  for (const std::string& path : paths) {
     Turn turn;
-    turn.record = tree_.begin_epoch(moment.wall_ms);
+    turn.record = tree_.reap(path, moment.wall_ms);
+    if (!turn.record) continue;
     turn.zxid = turn.record->zxid;
-    enqueue(std::move(turn), moment);
+    ++statistics_.reaped;
+    if (last) enqueue(*std::exchange(last, std::nullopt), moment);
+    last = std::move(turn);
   }
+  if (!last) return;
+  // There may be more: they are looked for when these are gone.
+  if (paths.size() >= kReapAtOnce) last->kind = Turn::Kind::kLastReaped;
+  enqueue(*std::move(last), moment);
 }
 
 Instant Service::next_wake() const {
   Instant wake = next_reap_;
+  if (overfull_since_) return wake;
   if (const std::optional<Instant> expiry = expiry_.next()) wake = std::min(wake, *expiry);
   if (!greeting_.empty()) wake = std::min(wake, greeting_.begin()->second);
   return wake;

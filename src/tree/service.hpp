@@ -36,8 +36,10 @@ struct ServiceOptions {
   std::size_t max_sessions = 1'000'000;
   /// Requests of one connection that may wait for their answer; beyond it, it is not read from.
   std::size_t max_requests_per_peer = 1'000;
-  /// And their bytes.
+  /// And the bytes of what they came to.
   std::size_t max_request_bytes_per_peer = std::size_t{4} << 20U;
+  /// The same over all connections: beyond it none is read from until half of it has been answered.
+  std::size_t max_request_bytes = std::size_t{64} << 20U;
   /// Bytes that may wait for a slow reader; beyond it the connection is closed (H90).
   std::size_t max_output_per_peer = std::size_t{16} << 20U;
   TreeLimits limits;
@@ -96,6 +98,9 @@ class Service {
   /// What to write next. Ask only when the last of it was written; then there is room for more, and
   /// requests that were held back are taken up.
   [[nodiscard]] std::string take_output(PeerId peer, Moment moment);
+  /// The connection could take no more of that for a while, and now did: its client lives, though
+  /// we may not have listened to it meanwhile (H85).
+  void took_output(PeerId peer, Moment moment);
   /// Close it: at once, or when everything has been written. After that call disconnect().
   enum class Closing : std::uint8_t { kNo, kAfterOutput, kNow };
   [[nodiscard]] Closing closing(PeerId peer) const;
@@ -114,8 +119,9 @@ class Service {
     std::int64_t zxid = 0;
     std::string bytes;
   };
-  /// Records decided since the last call, in order.
-  [[nodiscard]] std::vector<Stored> take_batch();
+  /// Records decided and not taken yet, in order: all of them, or as many as come to `most_bytes`
+  /// and at least one.
+  [[nodiscard]] std::vector<Stored> take_batch(std::size_t most_bytes = SIZE_MAX);
   /// Everything up to this zxid is durable.
   void stored(std::int64_t zxid, Moment moment);
 
@@ -126,6 +132,12 @@ class Service {
   [[nodiscard]] const Statistics& statistics() const { return statistics_; }
   void reset_statistics() { statistics_ = {}; }
   [[nodiscard]] std::size_t in_flight() const { return pipeline_.size(); }
+  /// Of what has been accepted and not answered.
+  [[nodiscard]] std::size_t in_flight_bytes() const { return in_flight_bytes_; }
+  /// When the session runs out unless it is heard of; nothing if it is unknown or ending.
+  [[nodiscard]] std::optional<Instant> deadline_of(SessionId session) const {
+    return expiry_.deadline_of(session);
+  }
   using Peers = std::unordered_map<PeerId, std::unique_ptr<Peer>>;
   [[nodiscard]] const Peers& peers() const { return peers_; }
   [[nodiscard]] const ServiceOptions& options() const { return options_; }
@@ -133,7 +145,7 @@ class Service {
  private:
   /// Something whose turn comes when everything before it is durable. `seq` grows by one.
   struct Turn {
-    enum class Kind : std::uint8_t { kReply, kHandshake, kExpiry, kNobody };
+    enum class Kind : std::uint8_t { kReply, kHandshake, kExpiry, kLastReaped, kNobody };
     Kind kind = Kind::kNobody;
     PeerId peer = 0;
     std::int32_t xid = 0;
@@ -143,7 +155,7 @@ class Service {
     std::size_t parts = 0;  ///< Of a multi.
     std::size_t refused_part = 0;
     std::optional<Record> record;
-    std::size_t bytes = 0;  ///< Of the request.
+    std::size_t bytes = 0;  ///< Of record and path, once it stands in the pipeline.
     std::string path;       ///< sync's.
     SessionId session = 0;
     Instant since;
@@ -164,7 +176,6 @@ class Service {
   void take_write(Peer& peer, wire::RequestHeader header, std::string_view body, Moment moment);
   void take_close(Peer& peer, wire::RequestHeader header, Moment moment);
   void answer_read(Peer& peer, wire::RequestHeader header, std::string_view body);
-  wire::Err answer_watch(Peer& peer, wire::Op op, std::string_view body, std::string& reply);
   /// A zxid of 0: the request never was one that could have changed anything.
   void refuse(Peer& peer, wire::RequestHeader header, wire::Err err, std::int64_t zxid,
               Moment moment);
@@ -174,6 +185,15 @@ class Service {
   void take_turn(Turn& turn, Moment moment);
   void reply(Peer& peer, const Turn& turn, const Effects& effects, Moment moment);
   void run_deferred(Peer& peer, Moment moment);
+  /// Half-made handshakes and silent sessions.
+  void end_overdue(Moment moment);
+  void reap(Moment moment);
+  /// Bytes are in flight, or no longer.
+  void take_on(std::size_t bytes, Moment moment);
+  void let_go(std::size_t bytes, Moment moment);
+  void drop_deferred(Peer& peer);
+  /// The connection has nothing to do with its session any more.
+  void detach(Peer& peer);
 
   /// False: the connection takes nothing more. Otherwise one frame is to be appended to its output.
   bool opens_frame(Peer& peer);
@@ -200,6 +220,8 @@ class Service {
   std::uint64_t released_ = 0;  ///< Turns that have had their turn.
   bool releasing_ = false;
   std::vector<Stored> batch_;
+  std::size_t in_flight_bytes_ = 0;
+  std::optional<Instant> overfull_since_;  ///< Nobody is read from.
   std::int64_t durable_ = 0;
   PeerId last_peer_ = 0;
   Instant next_reap_ = Instant::max();

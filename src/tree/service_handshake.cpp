@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/mutant.hpp"
 #include "tree/service.hpp"
 
 namespace latchkey::tree {
@@ -74,7 +75,9 @@ void Service::reattach(Peer& peer, const wire::ConnectRequest& request, Moment m
   // comes first: our own turn stands behind it (H88).
   const auto attached = attached_.find(peer.session);
   if (attached != attached_.end()) {
-    if (Peer* old = find(attached->second)) close(*old, Closing::kNow);
+    Peer* const old = find(attached->second);
+    const bool keeps = base::mutated(base::Mutant::kOldConnectionKept);
+    if (old != nullptr && !keeps) close(*old, Closing::kNow);
   }
   attached_[peer.session] = peer.id;
   expiry_.add(peer.session, std::chrono::milliseconds(peer.timeout_ms), moment.now);
@@ -102,7 +105,7 @@ void Service::finish_handshake(const Turn& turn, Moment moment) {
 }
 
 void Service::refuse_handshake(Peer& peer) {
-  peer.session = 0;
+  detach(peer);
   if (opens_frame(peer)) {
     wire::append_connect_response(peer.output, {0, 0, 0, std::string(kPasswordSize, '\0')},
                                   peer.form);

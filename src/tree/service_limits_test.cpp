@@ -27,6 +27,7 @@ ServiceOptions limited() {
   options.limits.watch_bytes_per_peer = 10'000;
   options.limits.watches = 50;
   options.limits.bytes = 100'000;
+  options.limits.ephemeral_bytes_per_session = 15'000;
   options.authenticate = [](std::string_view scheme, std::string_view credentials) {
     return std::vector<Identity>{{std::string(scheme), std::string(credentials)}};
   };
@@ -35,7 +36,7 @@ ServiceOptions limited() {
 
 class ServiceLimitsTest : public testing::Test, public test::ServiceRig {
  protected:
-  ServiceLimitsTest() : ServiceRig(limited()) {}
+  explicit ServiceLimitsTest(ServiceOptions options = limited()) : ServiceRig(std::move(options)) {}
 
   Err prove(Client& client, const std::string& credentials) {
     return call(client, Op::kAuth, wire::AuthPacket{0, "digest", credentials}).header.err;
@@ -91,6 +92,134 @@ TEST_F(ServiceLimitsTest, H89_ReadsThatWaitForAWriteCountToo) {
   EXPECT_TRUE(service->wants_input(client.peer));
 }
 
+/// The list of 64 entries that every identity of the caller goes into.
+wire::SetAcl long_list() {
+  wire::SetAcl set{"/a", {}, -1};
+  for (int i = 0; i < 64; ++i) {
+    wire::WireAcl entry;
+    entry.permissions = 31;
+    entry.scheme = "auth";
+    entry.id = std::to_string(i);
+    set.acl.push_back(entry);
+  }
+  return set;
+}
+
+TEST_F(ServiceLimitsTest, H89_WhatARequestGrowsIntoCounts) {
+  Client& client = open();
+  call(client, Op::kCreate, node("/a"));
+  ASSERT_EQ(prove(client, "ann:" + std::string(100, 'h')), Err::kOk);
+  std::string bytes;
+  for (int i = 0; i < 20; ++i) {
+    wire::append_frame(bytes, wire::RequestHeader{i, Op::kSetAcl}, long_list());
+  }
+  feed(client, bytes);
+
+  EXPECT_FALSE(service->wants_input(client.peer));
+  EXPECT_EQ(service->in_flight(), 2U);  // About 8,000 bytes each, made out of 900.
+  sync();
+  EXPECT_THAT(client.inbox, testing::SizeIs(20));
+  EXPECT_EQ(service->in_flight_bytes(), 0U);
+}
+
+TEST_F(ServiceLimitsTest, H89_ALongPathToSyncCounts) {
+  Client& client = open();
+  ask(client, Op::kCreate, node("/a"));
+  for (int i = 0; i < 20; ++i) {
+    ask(client, Op::kSync, wire::PathOnly{"/" + std::string(3'000, 'x')});
+  }
+
+  EXPECT_EQ(service->in_flight(), 5U);
+  sync();
+  EXPECT_THAT(client.inbox, testing::SizeIs(21));
+}
+
+ServiceOptions limited_in_all() {
+  ServiceOptions options = limited();
+  options.max_request_bytes = 25'000;
+  return options;
+}
+
+class ServiceCrowdTest : public ServiceLimitsTest {
+ protected:
+  ServiceCrowdTest() : ServiceLimitsTest(limited_in_all()) {}
+};
+
+TEST_F(ServiceCrowdTest, H89_AllConnectionsTogetherHaveSoManyBytesUnderWay) {
+  std::vector<Client*> writers;
+  for (int i = 0; i < 6; ++i) writers.push_back(&open());
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    ask(*writers[i], Op::kCreate, node("/" + std::to_string(i), std::string(8'000, 'x')));
+  }
+
+  EXPECT_EQ(service->in_flight(), 4U);
+  for (const Client* writer : writers) EXPECT_FALSE(service->wants_input(writer->peer));
+  sync();
+  for (const Client* writer : writers) {
+    EXPECT_THAT(writer->inbox, testing::SizeIs(1));
+    EXPECT_TRUE(service->wants_input(writer->peer));
+  }
+}
+
+TEST_F(ServiceCrowdTest, H85_WhileNobodyIsReadFromNobodyRunsOut) {
+  Client& silent = open();
+  std::vector<Client*> writers;
+  for (int i = 0; i < 4; ++i) writers.push_back(&open());
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    ask(*writers[i], Op::kCreate, node("/" + std::to_string(i), std::string(8'000, 'x')));
+  }
+  Client& late = dial();
+  pass(std::chrono::seconds(30));
+  sync();
+  pass(std::chrono::seconds(3));
+
+  EXPECT_FALSE(silent.closed);
+  EXPECT_FALSE(late.closed);
+  pass(std::chrono::seconds(30));
+  sync();
+  EXPECT_TRUE(silent.closed);
+}
+
+TEST_F(ServiceLimitsTest, ABatchCanBeTakenInParts) {
+  Client& client = open();
+  for (int i = 0; i < 3; ++i) {
+    std::string frame;
+    wire::append_frame(frame, wire::RequestHeader{i, Op::kCreate},
+                       node("/" + std::to_string(i), std::string(1'000, 'x')));
+    service->receive(client.peer, frame, moment());
+  }
+
+  const auto first = service->take_batch(2'500);
+  const auto second = service->take_batch(10);
+  EXPECT_THAT(first, testing::SizeIs(2));
+  EXPECT_THAT(second, testing::SizeIs(1));
+  EXPECT_THAT(service->take_batch(10), testing::IsEmpty());
+  service->stored(first.back().zxid, moment());
+  deliver();
+  EXPECT_THAT(client.inbox, testing::SizeIs(2));
+  service->stored(second.back().zxid, moment());
+  deliver();
+  EXPECT_THAT(client.inbox, testing::SizeIs(3));
+}
+
+/// All of them go in one record when the session ends, and a record has a limit.
+TEST_F(ServiceLimitsTest, H94_ASessionsEphemeralNodesAreBounded) {
+  Client& client = open();
+  const auto make = [&](char letter) {
+    wire::Create request = node("/" + std::string(9'000, letter), "");
+    request.mode = wire::CreateMode::kEphemeral;
+    return call(client, Op::kCreate, request).header.err;
+  };
+  EXPECT_EQ(make('a'), Err::kOk);
+  EXPECT_EQ(make('b'), Err::kOk);
+
+  EXPECT_EQ(make('c'), Err::kQuotaExceeded);
+
+  EXPECT_EQ(call(client, Op::kCreate, node("/persistent")).header.err, Err::kOk);
+  call(client, Op::kDelete, wire::PathVersion{"/" + std::string(9'000, 'a'), -1});
+  EXPECT_EQ(make('c'), Err::kOk);
+}
+
 TEST_F(ServiceLimitsTest, H89_AMultiReadCannotMultiplyALargeNode) {
   Client& client = open();
   call(client, Op::kCreate, node("/large", std::string(9'000, 'x')));
@@ -102,6 +231,18 @@ TEST_F(ServiceLimitsTest, H89_AMultiReadCannotMultiplyALargeNode) {
 
   EXPECT_EQ(call(client, Op::kMultiRead, multi).header.err, Err::kQuotaExceeded);
   EXPECT_FALSE(client.closed);
+}
+
+TEST_F(ServiceLimitsTest, H94_WhatIsOnItsWayToTheDiskCounts) {
+  std::vector<Client*> writers;
+  for (int i = 0; i < 20; ++i) writers.push_back(&open());
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    ask(*writers[i], Op::kCreate, node("/" + std::to_string(i), std::string(9'000, 'x')));
+  }
+  sync();
+
+  const auto is_made = [](Client* client) { return client->inbox.front().header.err == Err::kOk; };
+  EXPECT_EQ(std::count_if(writers.begin(), writers.end(), is_made), 11);
 }
 
 TEST_F(ServiceLimitsTest, H94_WatchesOnLongPathsAreBounded) {
@@ -176,6 +317,23 @@ TEST_F(ServiceLimitsTest, H94_PermissionListsCountAsBytes) {
 
   EXPECT_EQ(last, Err::kQuotaExceeded);
   EXPECT_LT(made, 40);
+}
+
+TEST_F(ServiceLimitsTest, H94_AUsageThatAClientMadeUpDoesNotOverflow) {
+  Client& client = open();
+  call(client, Op::kCreate, node("/a"));
+  const std::string quota = "/zookeeper/quota/a";
+  call(client, Op::kCreate, node(quota));
+  call(client, Op::kCreate, node(quota + "/zookeeper_limits", "count=5,bytes=-1"));
+  call(client, Op::kCreate, node(quota + "/zookeeper_stats"));
+  const std::string most = "9223372036854775807";
+  const wire::SetData made_up{quota + "/zookeeper_stats", "count=" + most + ",bytes=" + most, -1};
+  ASSERT_EQ(call(client, Op::kSetData, made_up).header.err, Err::kOk);
+
+  EXPECT_EQ(call(client, Op::kCreate, node("/a/b")).header.err, Err::kOk);
+
+  const auto stats = call(client, Op::kGetData, wire::PathWatch{quota + "/zookeeper_stats", false});
+  EXPECT_EQ(stats.as<wire::GetDataReply>().data, "count=" + most + ",bytes=" + most);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tree/answer_read.hpp"
 #include "tree/parse.hpp"
 #include "tree/service.hpp"
 
@@ -26,9 +27,9 @@ bool fit_one_peer(const std::vector<Identity>& identities) {
 
 /// Only to tell a malformed one from one that is refused.
 struct Reconfig {
-  std::string joining;
-  std::string leaving;
-  std::string members;
+  wire::Buffer joining;
+  wire::Buffer leaving;
+  wire::Buffer members;
   std::int64_t version = 0;
   template <class Self, class Archive>
   static void fields(Self& self, Archive& archive) {
@@ -135,24 +136,11 @@ void Service::take_request(Peer& peer, std::string_view body, Moment moment) {
     case Op::kReconfig:
       if (!parse<Reconfig>(body)) return refuse(peer, header, Err::kMarshallingError, 0, moment);
       return refuse(peer, header, Err::kReconfigDisabled, tree_.spend_zxid(), moment);
-    case Op::kPing:
-    case Op::kExists:
-    case Op::kGetData:
-    case Op::kGetAcl:
-    case Op::kGetChildren:
-    case Op::kGetChildren2:
-    case Op::kGetAllChildrenNumber:
-    case Op::kGetEphemerals:
-    case Op::kMultiRead:
-    case Op::kSetWatches:
-    case Op::kSetWatches2:
-    case Op::kAddWatch:
-    case Op::kCheckWatches:
-    case Op::kRemoveWatches:
-    case Op::kWhoAmI: return take_read(peer, header, body, moment);
     case Op::kSync: break;
     default:
+      if (is_read(header.op)) return take_read(peer, header, body, moment);
       // Its answer comes in its turn, and nothing is read after it.
+      peer.state = Peer::State::kLeaving;
       refuse(peer, header, Err::kUnimplemented, 0, moment);
       return close(peer, Closing::kAfterOutput);
   }
@@ -205,7 +193,6 @@ void Service::take_write(Peer& peer, wire::RequestHeader header, std::string_vie
   turn.op = header.op;
   turn.zxid = verdict.zxid;
   turn.err = verdict.err;
-  turn.bytes = body.size();
   turn.parts = parts_of(*write);
   turn.refused_part = verdict.refused_part;
   turn.record = std::move(verdict.record);
@@ -268,8 +255,7 @@ void Service::reply(Peer& peer, const Turn& turn, const Effects& effects, Moment
   count_answer(peer, request, turn.since, moment, statistics_.writes);
   if (turn.op == Op::kCloseSession) {
     if (turn.record) ++statistics_.sessions_closed;
-    attached_.erase(peer.session);
-    peer.session = 0;
+    detach(peer);
   }
 }
 

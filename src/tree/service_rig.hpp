@@ -61,14 +61,15 @@ class ServiceRig {
   /// Everything decided so far becomes durable.
   void sync() {
     gather();
+    deliver();
     while (!pending.empty()) {
       durable.insert(durable.end(), pending.begin(), pending.end());
       const std::int64_t zxid = pending.back().zxid;
       pending.clear();
       service->stored(zxid, moment());
       gather();
+      deliver();
     }
-    deliver();
   }
 
   Client& dial(std::string address = "10.0.0.1:1") {

@@ -245,6 +245,27 @@ TEST_F(ServiceTest, H85_WhoWaitsForOurDiskDoesNotRunOut) {
   EXPECT_EQ(take(client).header.err, Err::kOk);
 }
 
+/// Its answers fill the connection, so its heartbeats are not read; but it takes them bit by bit.
+TEST_F(ServiceTest, H85_WhoTakesALongAnswerSlowlyDoesNotRunOut) {
+  Client& slow = open();
+  Client& stuck = open();
+  call(slow, Op::kCreate,
+       wire::Create{"/a", std::string(900'000, 'x'), *open_list(), wire::CreateMode::kPersistent});
+  reads = false;
+  for (Client* client : {&slow, &stuck}) {
+    for (int i = 0; i < 3; ++i) ask(*client, Op::kGetData, wire::PathWatch{"/a", false});
+    ASSERT_FALSE(service->wants_input(client->peer));
+  }
+  for (int i = 0; i < 6; ++i) {
+    service->took_output(slow.peer, moment());
+    pass(2'000ms);
+  }
+  sync();
+
+  EXPECT_FALSE(slow.closed);
+  EXPECT_TRUE(stuck.closed);
+}
+
 TEST_F(ServiceTest, H85_AStallIsAddedToEveryDeadline) {
   Client& client = open();
   now += 12s;
@@ -391,6 +412,66 @@ TEST_F(ServiceTest, AnUnknownOperationIsRefusedAndEndsTheConnection) {
   EXPECT_EQ(take(client).header.err, Err::kOk);
   EXPECT_EQ(take(client).header.err, Err::kUnimplemented);
   EXPECT_TRUE(client.closed);
+}
+
+TEST_F(ServiceTest, NothingThatFollowsAnUnknownOperationIsCarriedOut) {
+  Client& client = open();
+  std::string bytes;
+  wire::append_frame(bytes, wire::RequestHeader{1, Op{77}}, wire::Empty{});
+  wire::append_frame(bytes, wire::RequestHeader{2, Op::kCreate}, node("/a"));
+  feed(client, bytes);
+  sync();
+
+  EXPECT_TRUE(client.closed);
+  EXPECT_EQ(service->tree().nodes().find("/a"), nullptr);
+}
+
+/// The new connection's turn stands behind a write when its session is ended by hand.
+TEST_F(ServiceTest, ASessionMayEndWhileItIsTakenUpAgain) {
+  Client& writer = open();
+  Client& old = open();
+  ask(writer, Op::kCreate, node("/a"));
+  Client& fresh = dial();
+  greet(fresh, 4'000, old.session);
+  ASSERT_TRUE(service->expire(old.session.session_id, moment()));
+  sync();
+
+  EXPECT_TRUE(fresh.greeted);
+  EXPECT_EQ(fresh.session.session_id, 0);
+  EXPECT_TRUE(fresh.closed);
+  EXPECT_FALSE(service->tree().knows(old.session.session_id));
+  EXPECT_EQ(take(writer).header.err, Err::kOk);
+}
+
+/// More than one go can take: the next one follows when the first is durable.
+TEST_F(ServiceTest, ReapingGoesOnUntilNothingIsLeftAndTtlNodesDoNotWaitForContainers) {
+  Client& client = open(40'000);
+  constexpr int kMany = 2'500;
+  for (int i = 0; i < kMany; ++i) {
+    const std::string path = "/c" + std::to_string(i);
+    ask(client, Op::kCreateContainer, node(path, wire::CreateMode::kContainer));
+    ask(client, Op::kCreate, node(path + "/child"));
+    ask(client, Op::kDelete, wire::PathVersion{path + "/child", -1});
+    ask(client, Op::kCreateTtl,
+        wire::CreateTtl{"/t" + std::to_string(i), "", *open_list(), wire::CreateMode::kTtl, 1'000});
+    sync();
+  }
+  const std::size_t before = service->tree().nodes().count();
+  pass(60s);
+  ask(client, Op::kPing, wire::Empty{});
+  sync();
+
+  EXPECT_EQ(service->tree().nodes().containers().size(), kMany - 1'000U);
+  EXPECT_EQ(service->tree().nodes().ttls().size(), kMany - 1'000U);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_LE(service->next_wake(), moment().now);
+    pass(0s);
+    sync();
+  }
+  EXPECT_EQ(service->tree().nodes().count(), before - 2 * kMany);
+  EXPECT_EQ(service->statistics().reaped, 2U * kMany);
+  pass(0s);
+  EXPECT_GT(service->next_wake(), moment().now);
 }
 
 TEST_F(ServiceTest, ABodyThatDoesNotParseIsRefusedAndTheConnectionGoesOn) {

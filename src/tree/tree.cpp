@@ -33,7 +33,6 @@ Effects Tree::apply(const Record& record, IdentitiesOf identities_of) {
 Outcome Tree::carry_out(const Change& change, const Record& record, IdentitiesOf identities_of,
                         std::vector<Notice>& notices) {
   AclRef acl;
-  const auto may_read = [&](PeerId peer) { return permits(*acl, kRead, identities_of(peer)); };
   Outcome outcome{change.path, {}};
   const auto before = static_cast<std::ptrdiff_t>(notices.size());
   switch (change.kind) {
@@ -41,19 +40,19 @@ Outcome Tree::carry_out(const Change& change, const Record& record, IdentitiesOf
       const Node& node = nodes_.create(change, record.zxid, record.time_ms);
       outcome.stat = node.stat();
       acl = node.acl;
-      watches_.created(change.path, may_read, notices);
+      watches_.created(change.path, notices);
       break;
     }
     case Change::Kind::kDelete:
       acl = nodes_.find(change.path)->acl;
       nodes_.remove(change.path, record.zxid);
-      watches_.deleted(change.path, may_read, notices);
+      watches_.deleted(change.path, notices);
       break;
     case Change::Kind::kSetData: {
       const Node& node = nodes_.set_data(change, record.zxid, record.time_ms);
       outcome.stat = node.stat();
       acl = node.acl;
-      watches_.changed(change.path, may_read, notices);
+      watches_.changed(change.path, notices);
       break;
     }
     case Change::Kind::kSetAcl: outcome.stat = nodes_.set_acl(change).stat(); break;

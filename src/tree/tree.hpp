@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -67,6 +68,8 @@ struct Answer {
 struct TreeLimits {
   std::size_t nodes = 10'000'000;
   std::size_t bytes = std::size_t{4} << 30U;
+  /// Of the paths of one session's ephemeral nodes: all of them go in one record.
+  std::size_t ephemeral_bytes_per_session = std::size_t{256} << 20U;
   std::size_t watches = 10'000'000;
   std::size_t watches_per_peer = 1'000'000;
   std::size_t watch_bytes_per_peer = std::size_t{64} << 20U;  ///< Of their paths.
@@ -98,6 +101,9 @@ class Tree {
   /// The first record of every run, and of every 2^32 decisions: later zxids are above all that
   /// were ever given out, stored or not (H82).
   [[nodiscard]] Record begin_epoch(std::int64_t time_ms);
+  /// Zxids up to this epoch were given out, even if the journal has lost them: the next one is
+  /// above.
+  void raise_epoch(std::int64_t epoch) { last_ = std::max(last_, epoch << 32); }
   /// The counter in the low half of the zxid nears its end: begin_epoch() is due.
   [[nodiscard]] bool needs_epoch() const { return (last_ & 0xFFFF'FFFF) > 0xFFF0'0000; }
   /// A zxid for a request that fails before anything can be decided.
@@ -119,7 +125,8 @@ class Tree {
   [[nodiscard]] Answer<wire::ChildrenNumberReply> count_below(const Caller& caller,
                                                               const std::string& path);
   [[nodiscard]] wire::EphemeralsReply ephemerals(SessionId session, std::string_view prefix) const;
-  /// Nodes that may be reaped now: unused containers, TTL nodes past their time. At most `limit`.
+  /// Nodes that may be reaped now: unused containers, TTL nodes past their time. At most `limit` of
+  /// each kind.
   [[nodiscard]] std::vector<std::string> reapable(std::int64_t time_ms, std::size_t limit) const;
 
   // Watches without a read.
@@ -159,6 +166,8 @@ class Tree {
 
  private:
   [[nodiscard]] std::int64_t next_zxid() { return ++last_; }
+  /// Counting what is pending.
+  [[nodiscard]] bool has_room_for(std::size_t bytes) const;
   [[nodiscard]] std::optional<Shadow> look(const Draft& draft, std::string_view path) const;
   Record conclude(Record record, Draft draft);
 

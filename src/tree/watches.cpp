@@ -122,18 +122,18 @@ void Watches::visit_data(base::FunctionRef<void(PeerId, std::string_view)> visit
   }
 }
 
-void Watches::created(std::string_view path, MayRead may_read, std::vector<Notice>& notices) {
-  ring_node({++rounds_, wire::EventType::kCreated, path, notices}, kDataEars, may_read);
+void Watches::created(std::string_view path, std::vector<Notice>& notices) {
+  ring_node({++rounds_, wire::EventType::kCreated, path, notices}, kDataEars);
   ring_parent(path, notices);
 }
 
-void Watches::deleted(std::string_view path, MayRead may_read, std::vector<Notice>& notices) {
-  ring_node({++rounds_, wire::EventType::kDeleted, path, notices}, kAllEars, may_read);
+void Watches::deleted(std::string_view path, std::vector<Notice>& notices) {
+  ring_node({++rounds_, wire::EventType::kDeleted, path, notices}, kAllEars);
   ring_parent(path, notices);
 }
 
-void Watches::changed(std::string_view path, MayRead may_read, std::vector<Notice>& notices) {
-  ring_node({++rounds_, wire::EventType::kDataChanged, path, notices}, kDataEars, may_read);
+void Watches::changed(std::string_view path, std::vector<Notice>& notices) {
+  ring_node({++rounds_, wire::EventType::kDataChanged, path, notices}, kDataEars);
 }
 
 std::size_t Watches::count(PeerId peer) const {
@@ -211,7 +211,7 @@ void Watches::ring(const Round& round, Place& place, std::size_t row) {
   for (std::size_t seat = watches.size(); seat-- > 0;) silence(place, row, seat, kOnce);
 }
 
-void Watches::ring_node(const Round& round, Ears ears, MayRead may_read) {
+void Watches::ring_node(const Round& round, Ears ears) {
   if (Place* const place = find_place(round.path)) {
     for (const std::size_t row : {kDataRow, kChildrenRow}) {
       if ((ears & ears_in(row)) != 0) ring(round, *place, row);
@@ -226,8 +226,7 @@ void Watches::ring_node(const Round& round, Ears ears, MayRead may_read) {
     Place* const place = find_place(*above);
     if (place == nullptr) continue;
     for (const Watch& watch : place->rows[kRecursiveRow]) {
-      if ((watch.ears & ears) == 0 || watch.watcher->told == round.number) continue;
-      if (may_read(watch.watcher->id)) round.tell(*watch.watcher);
+      if ((watch.ears & ears) != 0) round.tell(*watch.watcher);
     }
   }
 }

@@ -31,13 +31,13 @@ struct Notice {
 /// one-shot watch on a path takes nothing from a persistent one there.
 ///
 ///     watches.add(Watches::Kind::kData, peer, "/a");
-///     watches.deleted("/a", may_read, notices);  // notices: {peer, kDeleted, "/a"}
+///     watches.deleted("/a", notices);  // notices: {peer, kDeleted, "/a"}
 ///
 /// A change reaches a connection at most once for each path and type, however many of its watches
 /// it meets; in which order it reaches different connections is not promised. A change costs as
-/// much as there are watches that hear it, and a few look-ups. A recursive watcher hears of a node
-/// below its path only if it may read that node: it must not learn the names of nodes that it may
-/// not see (H92). It gets no kChildrenChanged.
+/// much as there are watches that hear it, and a few look-ups. A recursive watcher gets no
+/// kChildrenChanged. Who may not hear of a node (H92) is for the Tree to say, which knows
+/// permissions.
 ///
 /// Thread safety: one thread at a time.
 class Watches {
@@ -65,13 +65,11 @@ class Watches {
   /// The connection is gone, and every watch of it.
   void drop(PeerId peer);
 
-  // What happened to a node; the notices are appended in the order they must leave. `may_read` says
-  // whether a connection may read the node; it is asked for recursive watchers only.
+  // What happened to a node; the notices are appended in the order they must leave.
 
-  using MayRead = base::FunctionRef<bool(PeerId)>;
-  void created(std::string_view path, MayRead may_read, std::vector<Notice>& notices);
-  void deleted(std::string_view path, MayRead may_read, std::vector<Notice>& notices);
-  void changed(std::string_view path, MayRead may_read, std::vector<Notice>& notices);
+  void created(std::string_view path, std::vector<Notice>& notices);
+  void deleted(std::string_view path, std::vector<Notice>& notices);
+  void changed(std::string_view path, std::vector<Notice>& notices);
 
   /// Watches in all, as `mntr` counts them (data and children apart; a persistent one counts
   /// twice).
@@ -141,7 +139,7 @@ class Watches {
 
   /// Tells everybody in the row. One-shot watches are spent by it.
   void ring(const Round& round, Place& place, std::size_t row);
-  void ring_node(const Round& round, Ears ears, MayRead may_read);
+  void ring_node(const Round& round, Ears ears);
   void ring_parent(std::string_view path, std::vector<Notice>& notices);
 
   Places places_;

@@ -25,27 +25,21 @@ class WatchesTest : public testing::Test {
  protected:
   Notices created(std::string_view path) {
     Notices notices;
-    watches.created(path, may_read, notices);
+    watches.created(path, notices);
     return notices;
   }
   Notices deleted(std::string_view path) {
     Notices notices;
-    watches.deleted(path, may_read, notices);
+    watches.deleted(path, notices);
     return notices;
   }
   Notices changed(std::string_view path) {
     Notices notices;
-    watches.changed(path, may_read, notices);
+    watches.changed(path, notices);
     return notices;
   }
 
   Watches watches;
-  std::set<PeerId> asked;  ///< Whose permission was looked at.
-  std::set<PeerId> denied;
-  std::function<bool(PeerId)> may_read = [this](PeerId peer) {
-    asked.insert(peer);
-    return !denied.contains(peer);
-  };
 };
 
 TEST_F(WatchesTest, ADataWatchHearsOneEventOfItsNode) {
@@ -130,29 +124,6 @@ TEST_F(WatchesTest, ARecursiveWatchHearsOfEverythingBelowButNotOfChildren) {
   EXPECT_THAT(deleted("/a/b"), ElementsAre(Notice{1, EventType::kDeleted, "/a/b"}));
   EXPECT_THAT(created("/ab"), IsEmpty());
   EXPECT_THAT(changed("/"), IsEmpty());
-}
-
-TEST_F(WatchesTest, H92_ARecursiveWatcherDoesNotLearnNamesItMayNotRead) {
-  watches.add(Kind::kRecursive, 1, "/a");
-  watches.add(Kind::kRecursive, 2, "/a");
-  denied = {1};
-
-  EXPECT_THAT(created("/a/b"), ElementsAre(Notice{2, EventType::kCreated, "/a/b"}));
-  EXPECT_THAT(changed("/a/b"), ElementsAre(Notice{2, EventType::kDataChanged, "/a/b"}));
-  EXPECT_THAT(deleted("/a/b"), ElementsAre(Notice{2, EventType::kDeleted, "/a/b"}));
-  EXPECT_EQ(changed("/a").size(), 2U) << "it named that path itself";
-}
-
-TEST_F(WatchesTest, H92_WhoNamedThePathIsNotAsked) {
-  watches.add(Kind::kData, 1, "/a/b");
-  watches.add(Kind::kPersistent, 2, "/a/b");
-  watches.add(Kind::kPersistent, 3, "/a");
-  watches.add(Kind::kRecursive, 4, "/a/b");
-  watches.add(Kind::kRecursive, 5, "/a");
-
-  EXPECT_EQ(deleted("/a/b").size(), 5U);
-
-  EXPECT_THAT(asked, ElementsAre(5));
 }
 
 TEST_F(WatchesTest, AOneShotWatchTakesNothingFromAPersistentOne) {
@@ -282,7 +253,7 @@ TEST_F(WatchesTest, MovingKeepsEverything) {
 
   Watches moved = std::move(watches);
   Notices notices;
-  moved.changed("/a", may_read, notices);
+  moved.changed("/a", notices);
   moved.drop(2);
 
   EXPECT_EQ(notices.size(), 2U);
@@ -311,16 +282,15 @@ class Model {
     std::erase_if(children_, [&](const Watch& watch) { return watch.peer == peer; });
   }
 
-  template <class MayRead>
-  std::vector<Notice> fire(EventType type, const std::string& path, MayRead may_read) {
-    std::set<PeerId> told = trigger(data_, type, path, may_read);
-    if (type == EventType::kDeleted) told.merge(trigger(children_, type, path, may_read));
+  std::vector<Notice> fire(EventType type, const std::string& path) {
+    std::set<PeerId> told = trigger(data_, type, path);
+    if (type == EventType::kDeleted) told.merge(trigger(children_, type, path));
     std::vector<Notice> notices;
     for (const PeerId peer : told) notices.push_back({peer, type, path});
     if (type == EventType::kDataChanged) return notices;
     const std::size_t slash = path.rfind('/');
     const std::string parent = slash == 0 ? "/" : path.substr(0, slash);
-    for (const PeerId peer : trigger(children_, EventType::kChildrenChanged, parent, may_read)) {
+    for (const PeerId peer : trigger(children_, EventType::kChildrenChanged, parent)) {
       notices.push_back({peer, EventType::kChildrenChanged, parent});
     }
     return notices;
@@ -358,16 +328,14 @@ class Model {
     for (const Watch& watch : children_) visit(watch);
   }
 
-  template <class MayRead>
-  static std::set<PeerId> trigger(Table& table, EventType type, const std::string& path,
-                                  MayRead may_read) {
+  static std::set<PeerId> trigger(Table& table, EventType type, const std::string& path) {
     std::set<PeerId> told;
     for (const Watch& watch : table) {
       const std::string prefix = watch.path == "/" ? "/" : watch.path + "/";
       const bool is_below = path != watch.path && path.starts_with(prefix);
       const bool is_recursive = watch.kind == Kind::kRecursive;
       if (is_recursive && type == EventType::kChildrenChanged) continue;
-      if (watch.path == path || (is_recursive && is_below && may_read(watch.peer))) {
+      if (watch.path == path || (is_recursive && is_below)) {
         told.insert(watch.peer);
       }
     }
@@ -425,18 +393,16 @@ class WatchStorm {
   }
 
   void fire(const std::string& path) {
-    const std::uint64_t readers = random_.next();
-    const auto may_read = [&](PeerId peer) { return (readers >> peer & 1U) != 0; };
     std::vector<Notice> notices;
     // The root is neither made nor deleted.
     EventType type = EventType::kDataChanged;
     if (path != "/") type = EventType(static_cast<int>(1 + random_.below(3)));
-    if (type == EventType::kCreated) watches_.created(path, may_read, notices);
-    if (type == EventType::kDeleted) watches_.deleted(path, may_read, notices);
-    if (type == EventType::kDataChanged) watches_.changed(path, may_read, notices);
+    if (type == EventType::kCreated) watches_.created(path, notices);
+    if (type == EventType::kDeleted) watches_.deleted(path, notices);
+    if (type == EventType::kDataChanged) watches_.changed(path, notices);
     // Only the order that one connection sees is promised.
     const auto by_peer = [](const Notice& a, const Notice& b) { return a.peer < b.peer; };
-    std::vector<Notice> expected = model_.fire(type, path, may_read);
+    std::vector<Notice> expected = model_.fire(type, path);
     std::stable_sort(notices.begin(), notices.end(), by_peer);
     std::stable_sort(expected.begin(), expected.end(), by_peer);
     EXPECT_EQ(notices, expected) << static_cast<int>(type) << " on " << path;
@@ -465,7 +431,6 @@ TEST(WatchesRandom, H91_NoEventIsLostAndNoWatchIsLeaked) {
 
 TEST(WatchesRandom, H91_AHerdComesAndGoesWithoutATrace) {
   Watches watches;
-  const auto may_read = [](PeerId) { return true; };
   for (PeerId peer = 0; peer < 2'000; ++peer) {
     watches.add(Kind::kData, peer, "/herd");
     watches.add(peer % 2 == 0 ? Kind::kPersistent : Kind::kChildren, peer, "/herd");
@@ -473,7 +438,7 @@ TEST(WatchesRandom, H91_AHerdComesAndGoesWithoutATrace) {
   }
 
   std::vector<Notice> notices;
-  watches.deleted("/herd", may_read, notices);
+  watches.deleted("/herd", notices);
   EXPECT_EQ(notices.size(), 2'000U);
   for (PeerId peer = 0; peer < 2'000; ++peer) watches.drop(peer * 7 % 2'000);
 

@@ -117,6 +117,8 @@ const std::vector<std::string> kGarbage = {
     "",
     bytes({0, 0}),
     bytes({0, 0, 0, 9, '/', 'a'}),
+    bytes({0xFF, 0xFF, 0xFF, 0xFF, 0}),  // No path at all, which is not the empty one.
+    bytes({0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}),
     bytes({0x7F, 0xFF, 0xFF, 0xFF, '/', 'a'}),
     bytes({0xFF, 0xFF, 0xFF, 0xFE, '/', 'a'}),
     bytes({0, 0, 0, 2, '/', 'a', 0, 0}),

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "integration/election_fixture.hpp"
+#include "integration/fake_server.hpp"
 #include "integration/watch_count.hpp"
+#include "queue/delay_note.hpp"
+#include "queue/lock_delay.hpp"
 
 /// Observers of an election.
 namespace latchkey::test_support {
@@ -230,6 +233,92 @@ TEST_P(LeaderTest, AWatchMayBeDestroyedByItsHandler) {
   }
 
   EXPECT_TRUE(events.wait_for(1));
+}
+
+/// A service with one candidate, who waits out a take-over delay. The first looks at it fail at
+/// their last question, and right behind the refusal comes word that the mark has changed.
+class Moody {
+ public:
+  explicit Moody(int refusals) : refusals_(refusals) {}
+
+  void serve(FakeServer::Guest& guest) {
+    if (!guest.greet()) return;
+    while (const auto frame = guest.receive()) {
+      wire::RequestHeader header;
+      wire::PathOnly about;
+      wire::Reader reader(*frame);
+      reader(header);
+      reader(about);
+      const auto reply = [&](const auto&... body) {
+        guest.send(reply_frame(header.xid, wire::Err::kOk, body...));
+      };
+      const bool own = about.path == "/e" || about.path == kNode;
+      switch (header.op) {
+        case wire::Op::kPing: guest.send(reply_frame(wire::kPingXid, wire::Err::kOk)); break;
+        case wire::Op::kSync:
+          if (own) asked_.add("sync");
+          reply(about);
+          break;
+        case wire::Op::kGetChildren2:
+          asked_.add("list");
+          nodes_read_ = 0;
+          reply(wire::Children2Reply{{std::string(kNode).substr(3)}, {}});
+          break;
+        case wire::Op::kGetData: read(guest, header.xid, about.path); break;
+        default: reply(); break;
+      }
+      if (header.op == wire::Op::kCloseSession) return;
+    }
+  }
+
+  /// The questions in order, watches that were taken back left out.
+  [[nodiscard]] std::vector<std::string> asked() const { return asked_.all(); }
+
+ private:
+  static constexpr const char* kNode =
+      "/e/_c_00000000-0000-0000-0000-000000000000-latch-0000000000";
+
+  void read(FakeServer::Guest& guest, std::int32_t xid, const std::string& path) {
+    wire::GetDataReply node;
+    node.stat.czxid = 7;
+    asked_.add(path == kNode ? "node" : "mark");
+    if (path == kNode) {
+      node.data = queue::with_delay_note("late", 1h);
+      if (++nodes_read_ == 2 && refusals_ > 0) {
+        --refusals_;
+        guest.send(reply_frame(xid, wire::Err::kQuotaExceeded) +
+                   reply_frame(wire::kNotificationXid, wire::Err::kOk,
+                               wire::WatcherEvent{wire::EventType::kDataChanged, 3, "/e"}));
+        return;
+      }
+    } else {
+      node.data = refusals_ > 0 ? std::string() : queue::format_holder(7);
+    }
+    guest.send(reply_frame(xid, wire::Err::kOk, node));
+  }
+
+  int refusals_;
+  int nodes_read_ = 0;  ///< In the look under way.
+  const Recorder<std::string> asked_;
+};
+
+TEST(LeaderWatchTest, ALookThatFailedIsRepeatedOnceThoughTheMarkHasChangedMeanwhile) {
+  Moody moody(3);
+  FakeServer server([&](FakeServer::Guest& guest, int) { moody.serve(guest); });
+  const Sights sights;
+  {
+    const LeaderWatch watch(open_session(server.connect_string()), "/e", sights.adder());
+    ASSERT_TRUE(shows(sights, "late"));
+  }
+
+  std::vector<std::string> four_looks;
+  for (int i = 0; i < 4; ++i) {
+    for (const char* question : {"sync", "list", "node", "mark", "node"}) {
+      four_looks.emplace_back(question);
+    }
+  }
+  EXPECT_EQ(moody.asked(), four_looks);
+  EXPECT_THAT(ids(sights), ElementsAre("late"));
 }
 
 /// Behind several servers one of which has not heard of the latest.

@@ -13,8 +13,12 @@ using wire::Op;
 const std::vector<std::string> kLocks = {"delayed",   "multi",   "mutex",     "name",
                                          "passed on", "permits", "recursive", "write"};
 
-TEST(Fork, H53_InAForkedChildEveryRecipeFailsAtOnceAndLeavesTheParentAlone) {
-  FaultProxy proxy(shared_server().connect_string());
+class Fork : public testing::TestWithParam<ServiceKind> {};
+INSTANTIATE_TEST_SUITE_P(Standalone, Fork, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, Fork, testing::Values(ServiceKind::kEmbedded));
+
+TEST_P(Fork, H53_InAForkedChildEveryRecipeFailsAtOnceAndLeavesTheParentAlone) {
+  FaultProxy proxy(shared_service(GetParam()).connect_string());
   // What the parent's threads were holding looks like a leak in the child, which has no threads.
   Child child({LATCHKEY_FORK_PEER, proxy.connect_string(), fresh_path()},
               {.environment = {"ASAN_OPTIONS=detect_leaks=0"}});

@@ -353,6 +353,25 @@ TEST_P(QueueWatchTest, SurvivesTheRemovalOfTheDirectoryAndItsReturn) {
   EXPECT_TRUE(shows(pictures, has_entries(1)));
 }
 
+TEST_P(QueueWatchTest, ShowsOnceThatASemaphoreIsGone) {
+  Session session = open();
+  for (const char* below : {"", "/locks", "/leases"}) make_node(session, directory + below);
+  const Pictures pictures;
+  const QueueWatch watch(open(), directory, pictures.adder());
+  ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return queue.exists; }));
+
+  // In one transaction: each of its watches tells of it.
+  ASSERT_TRUE(ok(session.multi(
+      {Remove{directory + "/locks"}, Remove{directory + "/leases"}, Remove{directory}}, soon())));
+  ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return !queue.exists; }));
+  make_node(session, directory);
+  ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return queue.exists; }));
+
+  int gone = 0;
+  for (const auto& picture : pictures.all()) gone += picture && !picture->exists ? 1 : 0;
+  EXPECT_EQ(gone, 1);
+}
+
 TEST_P(QueueWatchTest, ShowsThatAHolderWasAskedToLetGo) {
   const Lease lease = take(open(), directory);
   const Pictures pictures;

@@ -1,6 +1,6 @@
 // A process that holds a lock or waits for it, for tests that stop and kill such processes.
 //
-//     lock_holder CONNECT DIRECTORY TIMEOUT_MS
+//     lock_holder CONNECT DIRECTORY TIMEOUT_MS [LOCK_DELAY_MS]
 //
 // Says "queued" before it asks for the lock and "held TOKEN" when it has it. Then it answers lines:
 // "state" with the lease's state, "release" with how that went.
@@ -11,7 +11,7 @@
 
 int main(int argc, char** argv) {
   using namespace latchkey;
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
   SessionOptions options;
   options.timeout = std::chrono::milliseconds(std::stoi(argv[3]));
   auto session = Session::open(argv[1], options, deadline_in(std::chrono::seconds(20)));
@@ -20,7 +20,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::cout << "queued" << std::endl;
-  auto lease = Mutex(*session, argv[2]).lock(Deadline::never());
+  MutexOptions kind;
+  if (argc == 5) kind.lock_delay = std::chrono::milliseconds(std::stoi(argv[4]));
+  auto lease = Mutex(*session, argv[2], kind).lock(Deadline::never());
   if (!lease) {
     std::cerr << lease.error() << '\n';
     return 1;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
+#include "latchkey/inspect.hpp"
 #include "support/child.hpp"
 
 /// Locks of other processes, which are stopped and killed.
@@ -12,8 +13,10 @@ namespace {
 /// See lock_holder.cpp.
 class Holder {
  public:
-  Holder(const std::string& connect, const std::string& directory, int timeout_ms = 1'000)
-      : process_({LATCHKEY_LOCK_HOLDER, connect, directory, std::to_string(timeout_ms)}) {}
+  Holder(const std::string& connect, const std::string& directory, int timeout_ms = 1'000,
+         int lock_delay_ms = 0)
+      : process_({LATCHKEY_LOCK_HOLDER, connect, directory, std::to_string(timeout_ms),
+                  std::to_string(lock_delay_ms)}) {}
 
   [[nodiscard]] Child& process() { return process_; }
   [[nodiscard]] bool queued() {
@@ -45,6 +48,30 @@ TEST_P(MutexTest, ACrashedHolderMakesWayForTheNext) {
   ASSERT_TRUE(next.holds());
   EXPECT_GT(next.lease().token(), old);
   EXPECT_EQ(witness.queue(directory).size(), 1U);
+}
+
+TEST_P(MutexTest, H73_TheLockDelayOfAHolderThatWasKilledIsTheNextOnes) {
+  Holder holder(service().connect_string(), directory, 1'000, 3'600'000);
+  const Token old = holder.token();
+
+  holder.process().signal(SIGKILL);
+  ASSERT_TRUE(witness.queue_reaches(directory, 0));
+
+  EXPECT_EQ(witness.synced().get(directory, soon())->data, "held " + std::to_string(old.zxid()));
+  const Mutex patient_one(open(), directory, {.lock_delay = 1h});
+  EXPECT_TRUE(fails_with(patient_one.try_lock(soon()), Code::kBusy, "lock delay"));
+  {
+    Waiter next(patient_one);
+    ASSERT_TRUE(witness.queue_reaches(directory, 1));
+    const auto queue = inspect(witness.synced(), directory, soon());
+    ASSERT_TRUE(ok(queue));
+    EXPECT_TRUE(queue->holders().empty()) << "it waits out the delay";
+    EXPECT_FALSE(next.has_answer());
+  }
+  // All should use the same delay; one that is short ends the test.
+  auto last = Mutex(open(), directory, {.lock_delay = 100ms}).lock(soon());
+  ASSERT_TRUE(ok(last));
+  EXPECT_GT(last->token(), old);
 }
 
 TEST_P(MutexTest, H27_ACrashedWaiterIsSkippedAndChangesNothingForTheHolder) {

@@ -154,8 +154,30 @@ TEST_F(ServerCommand, SaysWhatIsMissing) {
   EXPECT_EQ(refuse({"--memory", "--data", data()}, message), (ExitStatus{64, 0}));
   EXPECT_THAT(message, HasSubstr("choose one"));
   EXPECT_EQ(refuse({"--memory", "--tick", "soon"}, message), (ExitStatus{64, 0}));
-  EXPECT_EQ(refuse({"--memory", "--words", "kill"}, message), (ExitStatus{1, 0}));
+  EXPECT_THAT(message, HasSubstr("write 500ms"));
+  EXPECT_EQ(refuse({"--memory", "--words", "kill"}, message), (ExitStatus{64, 0}));
   EXPECT_THAT(message, HasSubstr("\"kill\""));
+  EXPECT_EQ(refuse({"--memory", "--unix", ""}, message), (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr("--unix: the value is empty"));
+  EXPECT_EQ(refuse({"--memory", "--max-frame", "1"}, message), (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr("1 is less than 1024"));
+}
+
+TEST_F(ServerCommand, SaysWhichOptionWasMeant) {
+  std::string message;
+
+  EXPECT_EQ(refuse({"--memory", "--listn", "127.0.0.1:0"}, message), (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr("latchkey serve: there is no option --listn"));
+  EXPECT_THAT(message, HasSubstr("--listen"));
+}
+
+TEST_F(ServerCommand, AnAddressNamedTwiceIsNotSomebodyElses) {
+  const std::string address = free_address();
+  std::string message;
+
+  EXPECT_EQ(refuse({"--memory", "--listen", address, "--listen", address}, message),
+            (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr("named twice"));
 }
 
 TEST_F(ServerCommand, ASecondOneOnTheSameAddressOrFolderSaysSo) {
@@ -183,6 +205,36 @@ TEST_F(ServerCommand, ReadsAConfigurationFileAndLetsTheCommandLineWin) {
   EXPECT_THAT(line_, testing::Not(HasSubstr(address)));
   RawClient client(other);
   EXPECT_EQ(client.connect(60'000)->timeout_ms, 5'000);
+}
+
+TEST_F(ServerCommand, AConfigurationFileSaysYesAndNoAndNamesAnAddressOnAnyLine) {
+  const std::string first = free_address();
+  const std::string second = free_address();
+  const auto file = folder_.path() / "serve.conf";
+  std::ofstream(file) << "listen = " << first << "\ntls-require-client-cert = no\nmemory = on\n"
+                      << "listen = \"" << second << "\"\n";
+
+  serve({"--config", file.string()});
+
+  EXPECT_THAT(line_, HasSubstr(first));
+  EXPECT_THAT(line_, HasSubstr(second));
+}
+
+TEST_F(ServerCommand, AConfigurationFilesMistakeIsFoundByItsLine) {
+  const auto file = folder_.path() / "serve.conf";
+  std::string message;
+
+  std::ofstream(file) << "memory = false\n";
+  EXPECT_EQ(refuse({"--config", file.string()}, message), (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr("say where the data shall lie"));
+  std::ofstream(file) << "# a comment\nmemory = maybe\n";
+  EXPECT_EQ(refuse({"--config", file.string()}, message), (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr(file.string() + ":2: \"maybe\""));
+  std::ofstream(file) << "memory = true\n\ntick = soon\n";
+  EXPECT_EQ(refuse({"--config", file.string()}, message), (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr(file.string() + ":3: "));
+  EXPECT_EQ(refuse({"--config", folder_.path().string()}, message), (ExitStatus{64, 0}));
+  EXPECT_THAT(message, HasSubstr(folder_.path().string()));
 }
 
 TEST_F(ServerCommand, AConfigurationFileWithAnUnknownNameIsRefused) {

@@ -187,19 +187,32 @@ class ServerDamaged : public testing::Test {
   base::Random random_{4};
 };
 
-TEST_F(ServerDamaged, H77_ATailCutAnywhereInTheLastBatchIsCutOff) {
+TEST_F(ServerDamaged, H77_ATailThatWasNotWrittenToItsEndIsCutOff) {
   ASSERT_GT(batches_.size(), static_cast<std::size_t>(kNodes));
   const Batch last = batches_.back();
 
   for (int i = 0; i < 6; ++i) {
     const std::size_t at = last.offset + (i == 0 ? 0 : 1 + random_.below(last.size - 1));
-    SCOPED_TRACE("cut at " + std::to_string(at) + " of " + segment_);
-    put_back(bytes_.substr(0, at));
+    SCOPED_TRACE("zeros from " + std::to_string(at) + " of " + segment_);
+    put_back(bytes_.substr(0, at) + std::string(bytes_.size() - at, '\0'));
 
     server_.start();
 
     EXPECT_EQ(count_nodes(), kNodes - 1);
     EXPECT_THAT(server_.log(), HasSubstr(i == 0 ? "was not closed" : "torn tail"));
+  }
+}
+
+/// Segments have their full length before they are used, so this is no crash's doing.
+TEST_F(ServerDamaged, H77_ATruncatedSegmentIsRefused) {
+  for (const std::size_t size : {std::size_t{4'096}, batches_.back().offset, bytes_.size() - 1}) {
+    put_back(bytes_.substr(0, size));
+
+    server_.launch();
+
+    EXPECT_EQ(server_.wait(deadline_in(60s)), kFailed) << size;
+    EXPECT_THAT(server_.log(), HasSubstr("shorter than it was made"));
+    EXPECT_EQ(std::filesystem::file_size(path()), size);
   }
 }
 
@@ -219,7 +232,7 @@ TEST_F(ServerDamaged, H77_AByteThatChangedInTheMiddleIsRefusedAndNothingIsTouche
     EXPECT_EQ(server_.wait(deadline_in(60s)), kFailed);
     EXPECT_THAT(server_.log(), HasSubstr(path().string()));
     EXPECT_THAT(server_.log(), HasSubstr("at offset " + std::to_string(batch.offset)));
-    EXPECT_THAT(server_.log(), HasSubstr("Restore the folder from a copy, or move this file"));
+    EXPECT_THAT(server_.log(), HasSubstr("Restore the folder from a copy; or start once"));
     std::ifstream file(path(), std::ios::binary);
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), damaged);
   }

@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "server/driver.hpp"
+#include "server/words.hpp"
 #include "support/eventually.hpp"
 #include "support/raw_client.hpp"
+#include "support/sockets.hpp"
 
 // The border of the server over a journal that misbehaves.
 namespace latchkey::server {
@@ -49,6 +51,17 @@ class Disk {
     return appends_;
   }
 
+  enum class Folds { kNever, kWithDamage, kForEver };
+  void fold_from_now_on(Folds how) { folds_ = how; }
+  [[nodiscard]] bool folds() const { return folds_ != Folds::kNever; }
+  [[nodiscard]] bool is_folding() const { return folding_; }
+  Result<void> fold(const storage::State& state) {
+    if (folds_ == Folds::kWithDamage) return Error(Code::kDamaged, "segment 7 is not whole");
+    folding_ = true;
+    while (!state.is_cancelled()) std::this_thread::yield();
+    return Error(Code::kClosed, "cancelled");
+  }
+
   Result<void> append() {
     std::unique_lock lock(mutex_);
     ++waiting_;
@@ -66,14 +79,16 @@ class Disk {
   int waiting_ = 0;
   int appends_ = 0;
   std::atomic<bool> failing_ = false;
+  std::atomic<Folds> folds_ = Folds::kNever;
+  std::atomic<bool> folding_ = false;
 };
 
 class DiskJournal final : public storage::Journal {
  public:
   explicit DiskJournal(Disk& disk) : disk_(disk) {}
   Result<void> append(std::span<const storage::Entry>) override { return disk_.append(); }
-  [[nodiscard]] bool needs_folding() const override { return false; }
-  Result<void> fold(storage::State&) override { return {}; }
+  [[nodiscard]] bool needs_folding() const override { return disk_.folds(); }
+  Result<void> fold(storage::State& state) override { return disk_.fold(state); }
   Result<void> close() override { return {}; }
 
  private:
@@ -83,14 +98,19 @@ class DiskJournal final : public storage::Journal {
 class ServerFault : public testing::TestWithParam<CommitOn> {
  protected:
   static constexpr int kTimeoutMs = 400;
+  static constexpr int kSilentMs = 2'000;
 
-  ServerFault() : driver_(options(), nullptr) {}
+  ServerFault() : driver_(options(errors_), nullptr) {}
   ~ServerFault() override { disk_.let_go(); }
 
-  static ServerOptions options() {
+  static ServerOptions options(std::atomic<int>& errors) {
     ServerOptions options;
     options.tick = 20ms;
     options.min_session_timeout = 50ms;
+    options.words = server::settle_words({"all"}).value();
+    options.log = [&errors](LogLevel level, std::string_view) {
+      if (level == LogLevel::kError) ++errors;
+    };
     return options;
   }
 
@@ -101,6 +121,7 @@ class ServerFault : public testing::TestWithParam<CommitOn> {
   }
   [[nodiscard]] RawClient client() const { return RawClient(driver_.addresses().front()); }
 
+  std::atomic<int> errors_ = 0;
   Disk disk_;
   Driver driver_;
 };
@@ -174,14 +195,15 @@ TEST_P(ServerFault, H85_AStallIsAddedToEverySessionsTime) {
   RawClient silent = client();
   ASSERT_TRUE(writer.connect(10'000));
   ASSERT_TRUE(sender.connect(kTimeoutMs));
-  ASSERT_TRUE(silent.connect(10'000));
+  ASSERT_TRUE(silent.connect(kSilentMs));
   disk_.hold();
   writer.add(Op::kCreate, create_request("/a", CreateMode::kPersistent));
   ASSERT_TRUE(writer.flush());
   ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
 
-  // Three time-outs, in which one client keeps up its heartbeats, heard or not.
-  const Instant over = BootClock::now() + 3 * std::chrono::milliseconds(kTimeoutMs);
+  // Longer than either time-out. One client keeps up its heartbeats, heard or not; the other one
+  // sends nothing, and may do so if nobody could have heard it.
+  const Instant over = BootClock::now() + std::chrono::milliseconds(kSilentMs * 3 / 2);
   int sent = 0;
   ASSERT_TRUE(eventually([&] {
     sender.add(Op::kPing, wire::Empty{});
@@ -190,11 +212,48 @@ TEST_P(ServerFault, H85_AStallIsAddedToEverySessionsTime) {
   }));
   disk_.let_go();
 
+  if (GetParam() == CommitOn::kLoop) {
+    const auto answer = silent.call(Op::kExists, wire::PathWatch{"/", false});
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->header.err, Err::kOk);
+  } else {
+    EXPECT_TRUE(silent.ended());
+  }
   for (int i = 0; i < sent; ++i) ASSERT_TRUE(sender.receive()) << "heartbeat " << i;
   EXPECT_EQ(writer.receive()->header.err, Err::kOk);
   EXPECT_EQ(sender.call(Op::kCreate, create_request("/b", CreateMode::kEphemeral))->header.err,
             Err::kOk);
-  EXPECT_EQ(silent.call(Op::kExists, wire::PathWatch{"/b", false})->header.err, Err::kOk);
+}
+
+TEST_P(ServerFault, ADamageThatAFoldFindsIsShownAndTheServerGoesOn) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  disk_.fold_from_now_on(Disk::Folds::kWithDamage);
+  ASSERT_TRUE(writer.call(Op::kCreate, create_request("/a", CreateMode::kPersistent)));
+
+  const auto say = [this](const char* word) {
+    return test_support::ask_word(test_support::Endpoint(driver_.addresses().front()), word,
+                                  deadline_in(10s));
+  };
+  EXPECT_TRUE(
+      eventually([&] { return say("mntr").find("zk_journal_damaged\t1\n") != std::string::npos; }));
+  EXPECT_THAT(say("mntr"), HasSubstr("zk_snap_error_count\t1\n"));
+  EXPECT_THAT(say("srvr"), HasSubstr("Journal: DAMAGED"));
+  EXPECT_EQ(errors_, 1);
+  EXPECT_EQ(writer.call(Op::kCreate, create_request("/b", CreateMode::kPersistent))->header.err,
+            Err::kOk);
+}
+
+TEST_P(ServerFault, StopDoesNotWaitForAFold) {
+  ASSERT_TRUE(start());
+  RawClient writer = client();
+  ASSERT_TRUE(writer.connect(10'000));
+  disk_.fold_from_now_on(Disk::Folds::kForEver);
+  ASSERT_TRUE(writer.call(Op::kCreate, create_request("/a", CreateMode::kPersistent)));
+  ASSERT_TRUE(eventually([&] { return disk_.is_folding(); }));
+
+  EXPECT_TRUE(driver_.stop());
 }
 
 /// While a journal works on the loop nothing is seen at all.

@@ -278,6 +278,40 @@ TEST_F(ServerFlood, H89_LargeWritesInOneGoAreTakenOneAfterTheOther) {
   sending.join();
 }
 
+/// Every `auth` entry becomes all that the client has proven: 900 times what was sent.
+TEST_F(ServerFlood, H94_SmallRequestsThatBecomeLongListsAreTakenOneAfterTheOther) {
+  constexpr int kRequests = 100;
+  const std::string path = "/mine";
+  wire::SetAcl set{path, {}, -1};
+  for (int i = 0; i < 64; ++i) {
+    wire::WireAcl entry;
+    entry.permissions = 31;
+    entry.scheme = "auth";
+    entry.id = std::to_string(i);
+    set.acl.push_back(entry);
+  }
+  std::vector<RawClient> attackers;
+  std::vector<std::thread> sending;
+  for (int i = 0; i < 3; ++i) attackers.push_back(client());
+  for (RawClient& attacker : attackers) {
+    for (int i = 0; i < 4; ++i) {
+      const std::string name = std::string(3'900, 'n') + std::to_string(i);
+      ASSERT_EQ(attacker.call(Op::kAuth, wire::AuthPacket{0, "digest", name + ":p"})->header.err,
+                Err::kOk);
+    }
+  }
+  ASSERT_EQ(create(attackers.front(), path), Err::kOk);
+  for (RawClient& attacker : attackers) {
+    for (int i = 0; i < kRequests; ++i) attacker.add(Op::kSetAcl, set);
+    sending.emplace_back([&attacker] { attacker.flush(); });
+  }
+
+  for (RawClient& attacker : attackers) {
+    for (int i = 0; i < kRequests; ++i) ASSERT_EQ(attacker.receive()->header.err, Err::kOk);
+  }
+  for (std::thread& thread : sending) thread.join();
+}
+
 TEST_F(ServerFlood, AFloodOfSmallRequestsIsAnsweredInOrder) {
   RawClient attacker = client();
   constexpr int kRequests = 20'000;

@@ -5,6 +5,7 @@
 #include "latchkey/operations.hpp"
 #include "latchkey/server.hpp"
 #include "latchkey/session.hpp"
+#include "support/raw_client.hpp"
 #include "support/temp_dir.hpp"
 #include "support/tls_files.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test_support::make_tls_files;
+using test_support::RawClient;
 using test_support::TempDir;
 using test_support::TlsFiles;
 using testing::HasSubstr;
@@ -81,6 +83,22 @@ TEST_F(ServerTlsTest, AClientsCertificateIsItsIdentity) {
   EXPECT_THAT(who_am_i(*unknown), testing::Not(testing::Contains(HasSubstr("x509"))));
 }
 
+TEST_F(ServerTlsTest, H92_ANodeCanBeKeptForTheOwnerOfACertificate) {
+  Result<Server> server = start(tls());
+  ASSERT_TRUE(server) << server.error();
+  auto known = Session::open(server->connect_string(), showing(files_.client), deadline_in(10s));
+  auto unknown = Session::open(server->connect_string(), trusting(), deadline_in(10s));
+  ASSERT_TRUE(known) << known.error();
+  ASSERT_TRUE(unknown) << unknown.error();
+
+  CreateOptions kept;
+  kept.acl = {{kAllPermissions, "x509", "CN=client"}};
+  ASSERT_TRUE(unknown->create("/kept", "treasure", kept, deadline_in(10s)));
+
+  EXPECT_EQ(known->get("/kept", deadline_in(10s)).value().data, "treasure");
+  EXPECT_EQ(unknown->get("/kept", deadline_in(10s)).error().code(), Code::kNotAuthorized);
+}
+
 TEST_F(ServerTlsTest, ACertificateOfAStrangerIsRefused) {
   Result<Server> server = start(tls());
   ASSERT_TRUE(server) << server.error();
@@ -107,6 +125,22 @@ TEST_F(ServerTlsTest, APlainClientIsTurnedAwayAndOthersAreServed) {
 
   EXPECT_FALSE(Session::open(server->connect_string(), {}, deadline_in(2s)));
   EXPECT_TRUE(Session::open(server->connect_string(), trusting(), deadline_in(10s)));
+}
+
+TEST_F(ServerTlsTest, H89_AHandshakeThatDoesNotGetOnIsDropped) {
+  ServerOptions options;
+  options.tls = tls();
+  options.handshake_timeout = 100ms;
+  Server server = Server::start(options).value();
+  RawClient silent(server.connect_string(), 60s);
+  RawClient stalled(server.connect_string(), 60s);
+  ASSERT_TRUE(silent.dial());
+  ASSERT_TRUE(stalled.dial());
+  ASSERT_TRUE(stalled.send(std::string_view("\x16\x03\x01\x02\x00\x01", 6)));
+
+  EXPECT_TRUE(silent.ended());
+  EXPECT_TRUE(stalled.ended());
+  EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(10s)));
 }
 
 TEST_F(ServerTlsTest, AUnixSocketBesideItIsPlain) {

@@ -25,14 +25,16 @@ using testing::HasSubstr;
 using testing::Not;
 using wire::Op;
 
-class SessionCallbacks : public testing::Test {
+class SessionCallbacks : public testing::TestWithParam<ServiceKind> {
  protected:
-  static Service& service() { return shared_service(ServiceKind::kStandalone); }
+  static Service& service() { return shared_service(GetParam()); }
   static std::string server() { return service().follower(); }
   static Session open(SessionOptions options = quick()) {
     return open_session(server(), std::move(options));
   }
 };
+INSTANTIATE_TEST_SUITE_P(Standalone, SessionCallbacks, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, SessionCallbacks, testing::Values(ServiceKind::kEmbedded));
 
 /// An io_context with threads that run it until the object goes.
 class Runner {
@@ -52,7 +54,7 @@ class Runner {
   std::vector<std::thread> threads_;
 };
 
-TEST_F(SessionCallbacks, H56_ABlockedHandlerHoldsUpOnlyItsOwnSession) {
+TEST_P(SessionCallbacks, H56_ABlockedHandlerHoldsUpOnlyItsOwnSession) {
   Session blocked = open();
   Session other = open();
   std::promise<void> gate;
@@ -75,7 +77,7 @@ TEST_F(SessionCallbacks, H56_ABlockedHandlerHoldsUpOnlyItsOwnSession) {
   EXPECT_THAT(done.all(), ElementsAre(1, 2));
 }
 
-TEST_F(SessionCallbacks, H56_AHandlerThatThrowsHarmsNobody) {
+TEST_P(SessionCallbacks, H56_AHandlerThatThrowsHarmsNobody) {
   Session session = open();
   const std::string path = fresh_path();
   Recorder<int> done;
@@ -89,7 +91,7 @@ TEST_F(SessionCallbacks, H56_AHandlerThatThrowsHarmsNobody) {
   EXPECT_TRUE(ok(session.get(path, soon())));
 }
 
-TEST_F(SessionCallbacks, H56_H60_AHandlerMayUseTheSessionAndBlockOnIt) {
+TEST_P(SessionCallbacks, H56_H60_AHandlerMayUseTheSessionAndBlockOnIt) {
   Session session = open();
   const std::string path = fresh_path();
   Events events;
@@ -106,7 +108,7 @@ TEST_F(SessionCallbacks, H56_H60_AHandlerMayUseTheSessionAndBlockOnIt) {
   EXPECT_THAT(events.all(), ElementsAre("seen", "blocking works"));
 }
 
-TEST_F(SessionCallbacks, H56_AHandlerMayDestroyTheLastHandle) {
+TEST_P(SessionCallbacks, H56_AHandlerMayDestroyTheLastHandle) {
   for (int round = 0; round < 10; ++round) {
     auto session = std::make_shared<std::optional<Session>>(open());
     Recorder<int> done;
@@ -120,7 +122,7 @@ TEST_F(SessionCallbacks, H56_AHandlerMayDestroyTheLastHandle) {
   }
 }
 
-TEST_F(SessionCallbacks, H56_TheLastHandleMayDieWithAWatcherThatWasNeverSet) {
+TEST_P(SessionCallbacks, H56_TheLastHandleMayDieWithAWatcherThatWasNeverSet) {
   States states;
   {
     const Session session = open(watched(states));
@@ -131,7 +133,7 @@ TEST_F(SessionCallbacks, H56_TheLastHandleMayDieWithAWatcherThatWasNeverSet) {
   EXPECT_TRUE(reaches(states, SessionState::kClosed));
 }
 
-TEST_F(SessionCallbacks, H56_TheLastHandleMayDieWithAHandlerOfABusyQueue) {
+TEST_P(SessionCallbacks, H56_TheLastHandleMayDieWithAHandlerOfABusyQueue) {
   for (int round = 0; round < 50; ++round) {
     States states;
     {
@@ -145,7 +147,7 @@ TEST_F(SessionCallbacks, H56_TheLastHandleMayDieWithAHandlerOfABusyQueue) {
   }
 }
 
-TEST_F(SessionCallbacks, H59_ASessionMayBeClosedFromItsOwnCallbacks) {
+TEST_P(SessionCallbacks, H59_ASessionMayBeClosedFromItsOwnCallbacks) {
   Session session = open();
   const std::string path = fresh_path();
   Recorder<bool> closed;
@@ -164,7 +166,7 @@ TEST_F(SessionCallbacks, H59_ASessionMayBeClosedFromItsOwnCallbacks) {
   EXPECT_THAT(events.all(), ElementsAre("session over "));
 }
 
-TEST_F(SessionCallbacks, H59_ASessionMayBeClosedWhenToldOfItsExpiry) {
+TEST_P(SessionCallbacks, H59_ASessionMayBeClosedWhenToldOfItsExpiry) {
   FaultProxy proxy(server());
   SessionOptions options = quick(500ms);
   Recorder<bool> closed;
@@ -194,7 +196,7 @@ TEST_F(SessionCallbacks, H59_ASessionMayBeClosedWhenToldOfItsExpiry) {
                                         SessionState::kExpired));
 }
 
-TEST_F(SessionCallbacks, H60_BlockingOnTheUsersOwnContextIsRefused) {
+TEST_P(SessionCallbacks, H60_BlockingOnTheUsersOwnContextIsRefused) {
   Runner runner(1);
   auto session = start(runner.context, server(), quick());
   ASSERT_TRUE(ok(session));
@@ -213,7 +215,7 @@ TEST_F(SessionCallbacks, H60_BlockingOnTheUsersOwnContextIsRefused) {
   EXPECT_TRUE(ok(session->close(soon())));
 }
 
-TEST_F(SessionCallbacks, RunsOnTheUsersContextWithSeveralThreads) {
+TEST_P(SessionCallbacks, RunsOnTheUsersContextWithSeveralThreads) {
   FaultProxy proxy(server());
   Runner runner(3);
   const std::string path = fresh_path();
@@ -237,7 +239,7 @@ TEST_F(SessionCallbacks, RunsOnTheUsersContextWithSeveralThreads) {
   EXPECT_TRUE(ok(session->close(soon())));
 }
 
-TEST_F(SessionCallbacks, TheUsersContextRunsDryOnceEveryHandleIsGone) {
+TEST_P(SessionCallbacks, TheUsersContextRunsDryOnceEveryHandleIsGone) {
   asio::io_context context;
   std::int64_t id = 0;
   Recorder<std::string> data;
@@ -262,7 +264,7 @@ TEST_F(SessionCallbacks, TheUsersContextRunsDryOnceEveryHandleIsGone) {
   EXPECT_EQ(service().connections_of(id), 0);
 }
 
-TEST_F(SessionCallbacks, TheUsersContextMayBeDestroyedWithASessionStillClosing) {
+TEST_P(SessionCallbacks, TheUsersContextMayBeDestroyedWithASessionStillClosing) {
   for (int turns = 0; turns < 12; ++turns) {
     asio::io_context context;
     auto session = start(context, server(), quick());
@@ -273,7 +275,7 @@ TEST_F(SessionCallbacks, TheUsersContextMayBeDestroyedWithASessionStillClosing) 
   }
 }
 
-TEST_F(SessionCallbacks, AnIdleContextStillLetsCallsEndAtTheirDeadline) {
+TEST_P(SessionCallbacks, AnIdleContextStillLetsCallsEndAtTheirDeadline) {
   asio::io_context nobody_runs_it;
   auto session = start(nobody_runs_it, server(), quick());
   ASSERT_TRUE(ok(session));
@@ -282,7 +284,7 @@ TEST_F(SessionCallbacks, AnIdleContextStillLetsCallsEndAtTheirDeadline) {
   EXPECT_TRUE(fails_with(session->wait_connected(deadline_in(50ms)), Code::kUnreachable));
 }
 
-TEST_F(SessionCallbacks, EveryCallbackRunsOnTheUsersExecutorInOrder) {
+TEST_P(SessionCallbacks, EveryCallbackRunsOnTheUsersExecutorInOrder) {
   // Never destroyed: the session may still be inside the executor after its last callback has run.
   static auto* const kPool = new Runner(3);
   Recorder<std::string> order;
@@ -317,7 +319,7 @@ TEST_F(SessionCallbacks, EveryCallbackRunsOnTheUsersExecutorInOrder) {
   EXPECT_EQ(elsewhere, 0);
 }
 
-TEST_F(SessionCallbacks, AnExecutorThatRunsTasksAtOnceIsFine) {
+TEST_P(SessionCallbacks, AnExecutorThatRunsTasksAtOnceIsFine) {
   SessionOptions options = quick();
   options.executor = [](const std::function<void()>& task) { task(); };
   Session session = open(options);
@@ -334,7 +336,7 @@ TEST_F(SessionCallbacks, AnExecutorThatRunsTasksAtOnceIsFine) {
   EXPECT_TRUE(ok(session.get("/", soon())));
 }
 
-TEST_F(SessionCallbacks, ReportsEveryOperationWithItsOutcome) {
+TEST_P(SessionCallbacks, ReportsEveryOperationWithItsOutcome) {
   FaultProxy proxy(server());
   Recorder<OperationReport> reports;
   SessionOptions options = quick();
@@ -366,7 +368,7 @@ TEST_F(SessionCallbacks, ReportsEveryOperationWithItsOutcome) {
   EXPECT_EQ(all[4].operation, "auth");
 }
 
-TEST_F(SessionCallbacks, LogsWhatHappensButNoSecrets) {
+TEST_P(SessionCallbacks, LogsWhatHappensButNoSecrets) {
   FaultProxy proxy(server());
   Recorder<std::string> lines;
   SessionOptions options = quick();
@@ -384,7 +386,7 @@ TEST_F(SessionCallbacks, LogsWhatHappensButNoSecrets) {
   EXPECT_THAT(lines.all(), Each(Not(HasSubstr("topsecret"))));
 }
 
-TEST_F(SessionCallbacks, BackPressureMakesBlockingCallersWaitAndAsyncOnesFail) {
+TEST_P(SessionCallbacks, BackPressureMakesBlockingCallersWaitAndAsyncOnesFail) {
   FaultProxy proxy(server());
   SessionOptions options = quick(20s);
   options.max_requests = 4;
@@ -417,7 +419,7 @@ TEST_F(SessionCallbacks, BackPressureMakesBlockingCallersWaitAndAsyncOnesFail) {
   EXPECT_EQ(outcomes.size(), 7U);
 }
 
-TEST_F(SessionCallbacks, APausedServerTakesMoreThanASocketHolds) {
+TEST(SessionPausedServer, TakesMoreThanASocketHolds) {
   ApacheServer& server = shared_server();
   Session session = open_session(server.connect_string(), quick(20s));
   const std::string path = fresh_path();

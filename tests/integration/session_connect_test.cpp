@@ -186,9 +186,8 @@ TEST(SessionConnect, NamesTheHostThatDoesNotExist) {
                          Code::kUnreachable, "no-such-host.invalid:2181"));
 }
 
-TEST(SessionConnect, GivesUpOnAServerThatSwallowsEverythingAndLeavesNothingBehind) {
-  Service& service = shared_service(ServiceKind::kStandalone);
-  FaultProxy proxy(service.follower());
+TEST_P(SessionTest, GivesUpOnAServerThatSwallowsEverythingAndLeavesNothingBehind) {
+  FaultProxy proxy(service().follower());
   proxy.hold(Hold::kBoth);
 
   const auto refused = Session::open(proxy.connect_string(), quick(), deadline_in(400ms));
@@ -213,8 +212,8 @@ TEST(SessionConnect, GivesUpOnAPausedServerAndLeavesNothingBehind) {
   }));
 }
 
-TEST(SessionConnect, QueuesRequestsUntilAServerIsThere) {
-  FaultProxy proxy(shared_server().connect_string());
+TEST_P(SessionTest, QueuesRequestsUntilAServerIsThere) {
+  FaultProxy proxy(service().follower());
   proxy.refuse();
   auto session = Session::start(proxy.connect_string(), quick());
   ASSERT_TRUE(ok(session));

@@ -17,9 +17,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using wire::Op;
 
-class SessionProcess : public testing::Test {
+class SessionProcess : public testing::TestWithParam<ServiceKind> {
  protected:
-  static std::string server() { return shared_server().connect_string(); }
+  static std::string server() { return shared_service(GetParam()).connect_string(); }
 
   static std::vector<std::string> peer(const std::string& deed, const std::string& connect,
                                        const std::string& path, const std::string& ca = {}) {
@@ -34,8 +34,10 @@ class SessionProcess : public testing::Test {
     return all;
   }
 };
+INSTANTIATE_TEST_SUITE_P(Standalone, SessionProcess, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, SessionProcess, testing::Values(ServiceKind::kEmbedded));
 
-TEST_F(SessionProcess, H53_AForkedChildFailsFastAndLeavesTheParentAlone) {
+TEST_P(SessionProcess, H53_AForkedChildFailsFastAndLeavesTheParentAlone) {
   FaultProxy proxy(server());
   // What the parent's threads were holding looks like a leak in the child, which has no threads.
   Child child(peer("fork", proxy.connect_string(), fresh_path()),
@@ -58,7 +60,7 @@ TEST_F(SessionProcess, H53_AForkedChildFailsFastAndLeavesTheParentAlone) {
             1U);
 }
 
-TEST_F(SessionProcess, H54_NoDescriptorIsInheritedByExec) {
+TEST_P(SessionProcess, H54_NoDescriptorIsInheritedByExec) {
   Child plain({"ls", "/proc/self/fd"});
   const std::vector<std::string> expected = lines(plain);
 
@@ -69,7 +71,7 @@ TEST_F(SessionProcess, H54_NoDescriptorIsInheritedByExec) {
 
 #if !defined(__SANITIZE_ADDRESS__)
 // Not with the undefined-behaviour sanitizer: it needs descriptors itself to look at an object.
-TEST_F(SessionProcess, RunningOutOfDescriptorsIsAnErrorAndPasses) {
+TEST_P(SessionProcess, RunningOutOfDescriptorsIsAnErrorAndPasses) {
   FaultProxy proxy(server());
   Child child(peer("shortage", proxy.connect_string(), "/"));
   ASSERT_EQ(child.next_line(soon()), "open Unreachable");
@@ -85,14 +87,14 @@ TEST_F(SessionProcess, RunningOutOfDescriptorsIsAnErrorAndPasses) {
 }
 #endif
 
-TEST_F(SessionProcess, H57_ASignalStormDisturbsNothingAndReachesNoThreadOfOurs) {
+TEST_P(SessionProcess, H57_ASignalStormDisturbsNothingAndReachesNoThreadOfOurs) {
   Child child(peer("signals", server(), fresh_path()));
 
   EXPECT_THAT(lines(child), ElementsAre("failed 0", "signals here only"));
   EXPECT_EQ(child.wait(soon()), (ExitStatus{0, 0}));
 }
 
-TEST_F(SessionProcess, H13_AProcessThatWasPausedTooLongKnowsItAtTheFirstLook) {
+TEST_P(SessionProcess, H13_AProcessThatWasPausedTooLongKnowsItAtTheFirstLook) {
   const std::string path = fresh_path();
   Child child(peer("hold", server(), path));
   ASSERT_EQ(child.next_line(soon()), "lock ok");
@@ -112,7 +114,7 @@ TEST_F(SessionProcess, H13_AProcessThatWasPausedTooLongKnowsItAtTheFirstLook) {
   EXPECT_EQ(child.wait(soon()), (ExitStatus{0, 0}));
 }
 
-TEST_F(SessionProcess, H13_AKilledProcessLosesItsNodesWithItsTimeOut) {
+TEST_P(SessionProcess, H13_AKilledProcessLosesItsNodesWithItsTimeOut) {
   const std::string path = fresh_path();
   Child child(peer("hold", server(), path));
   ASSERT_EQ(child.next_line(soon()), "lock ok");
@@ -126,7 +128,7 @@ TEST_F(SessionProcess, H13_AKilledProcessLosesItsNodesWithItsTimeOut) {
   }));
 }
 
-TEST_F(SessionProcess, H52_StaticSessionsAndLeasesMayOutliveMain) {
+TEST_P(SessionProcess, H52_StaticSessionsAndLeasesMayOutliveMain) {
   const std::string path = fresh_path();
   for (int i = 0; i < 5; ++i) {
     Child child(peer("statics", server(), path));
@@ -136,7 +138,7 @@ TEST_F(SessionProcess, H52_StaticSessionsAndLeasesMayOutliveMain) {
   }
 }
 
-TEST_F(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWork) {
+TEST_P(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWork) {
   for (int i = 0; i < 10; ++i) {
     Child child(peer("busy", server(), "/"));
 
@@ -145,7 +147,7 @@ TEST_F(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWork) {
   }
 }
 
-TEST_F(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWorkOverTls) {
+TEST_P(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWorkOverTls) {
   const TempDir folder;
   const TlsFiles files = make_tls_files(folder.path());
   ApacheOptions options;
@@ -172,8 +174,8 @@ TEST_F(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWorkOverTls) {
 /// Brings a session of its own into a state and destroys every handle, the lease last.
 enum class State { kConnecting, kConnected, kWorking, kSuspended, kClosed, kExpired };
 
-void destroy_in(State state) {
-  FaultProxy proxy(shared_server().connect_string());
+void destroy_in(State state, const std::string& server) {
+  FaultProxy proxy(server);
   if (state == State::kConnecting) proxy.hold(Hold::kBoth);
   States states;
   auto started = Session::start(proxy.connect_string(), watched(states, quick(500ms)));
@@ -211,14 +213,14 @@ void destroy_in(State state) {
   proxy.release();
 }
 
-TEST_F(SessionProcess, H52_DestructionNeverWaitsInAnyState) {
+TEST_P(SessionProcess, H52_DestructionNeverWaitsInAnyState) {
   for (const State state : {State::kConnecting, State::kConnected, State::kWorking,
                             State::kSuspended, State::kClosed, State::kExpired}) {
-    destroy_in(state);
+    destroy_in(state, server());
   }
 }
 
-TEST_F(SessionProcess, H52_LeasesAndMutexesKeepTheSessionTheyNeed) {
+TEST_P(SessionProcess, H52_LeasesAndMutexesKeepTheSessionTheyNeed) {
   std::optional<Session> session = open_session(server());
   const std::int64_t id = session->id();
   Mutex mutex(*session, fresh_path());
@@ -227,7 +229,7 @@ TEST_F(SessionProcess, H52_LeasesAndMutexesKeepTheSessionTheyNeed) {
   auto lease = mutex.lock(soon());
 
   ASSERT_TRUE(ok(lease));
-  EXPECT_EQ(shared_service(ServiceKind::kStandalone).connections_of(id), 1);
+  EXPECT_EQ(shared_service(GetParam()).connections_of(id), 1);
   EXPECT_TRUE(ok(lease->release(soon())));
 }
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tree/tree.hpp"
+
+namespace latchkey::tree {
+
+/// Is it a request that changes nothing: a read, or one about the connection's own watches?
+[[nodiscard]] bool is_read(wire::Op op);
+
+/// What came of a read. The notices are for the connection itself and leave first.
+struct ReadAnswer {
+  wire::Err err = wire::Err::kOk;
+  std::string body;  ///< Of the reply; empty with an error.
+  std::vector<Notice> notices;
+};
+
+/// Carries out one request for which is_read() is true on what `tree` has applied. `body` is the
+/// request without its header; an answer of several reads of more than `most_bytes` is refused.
+[[nodiscard]] ReadAnswer answer_read(Tree& tree, const Caller& caller, PeerId peer, wire::Op op,
+                                     std::string_view body, std::size_t most_bytes);
+
+}  // namespace latchkey::tree
