@@ -3,7 +3,8 @@
 // lock and answers with the token it booked with. Requests for different accounts run side by side,
 // those for one account one after the other, over all servers that do the same.
 //
-//     example_coroutine_server PORT [CONNECT]      then: printf 'alice\nbob\n' | nc localhost PORT
+//     latchkey_example_coroutine_server PORT [CONNECT]
+//     printf 'alice\nbob\n' | nc localhost PORT
 #include <iostream>
 #include <string>
 #include <thread>

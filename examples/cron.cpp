@@ -1,6 +1,6 @@
 // Every host's crontab has the same line; one host runs the job, once a night.
 //
-//     0 3 * * *  cron zk1:2181,zk2:2181 nightly-report $(date +%F) /usr/local/bin/report
+//     0 3 * * *  latchkey_example_cron zk1:2181,zk2:2181 nightly $(date +%F) /usr/local/bin/report
 //
 // Prints what it did. Returns 0 if the job is done, here or elsewhere, or under way elsewhere.
 #include <cstdlib>

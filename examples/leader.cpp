@@ -1,7 +1,7 @@
 // One of several processes works on a store, and another takes over when it dies, hangs or is cut
 // off. The store is a file that refuses whoever has been overtaken.
 //
-//     leader zk1:2181,zk2:2181 /schedulers /var/lib/store node-7
+//     latchkey_example_leader zk1:2181,zk2:2181 /schedulers /var/lib/store node-7
 //
 // Start it twice; kill -9 or kill -STOP the one that leads. It ends when its standard input does.
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 // writer publishes a new list, then goes on as a reader to check what it has published, and no
 // other writer gets in between.
 //
-//     example_read_write read  [CONNECT]
-//     example_read_write write TEXT [CONNECT]
+//     latchkey_example_read_write read  [CONNECT]
+//     latchkey_example_read_write write TEXT [CONNECT]
 #include <iostream>
 #include <string>
 

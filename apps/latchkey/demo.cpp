@@ -12,8 +12,8 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
-#include "apache.hpp"
 #include "demo_story.hpp"
+#include "latchkey/server.hpp"
 #include "latchkey/session.hpp"
 #include "process.hpp"
 #include "queue/node_name.hpp"
@@ -66,8 +66,8 @@ class Bell {
 /// The demonstration under way. Thread safety: one thread at a time.
 class Demo {
  public:
-  Demo(const DemoOptions& options, const Apache& apache, Session session)
-      : options_(options), apache_(apache), session_(std::move(session)) {}
+  Demo(const DemoOptions& options, std::string connect, Session session)
+      : options_(options), connect_(std::move(connect)), session_(std::move(session)) {}
   ~Demo() { static_cast<void>(session_.close(deadline_in(std::chrono::seconds(2)))); }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
@@ -87,7 +87,7 @@ class Demo {
   void line(std::int64_t when, const std::string& text) const;
 
   const DemoOptions options_;
-  const Apache& apache_;
+  const std::string connect_;
   Session session_;
   const Paint paint_;
   const std::int64_t start_ = BootClock::now().time_since_epoch().count();
@@ -109,9 +109,9 @@ void Demo::start_workers() {
   for (int i = 1; i <= options_.workers; ++i) {
     stories_.push_back({.name = fmt::format("worker {}", i)});
     processes_.emplace_back(
-        std::vector<std::string>{own_path(), "demo-worker", "--connect", apache_.connect_string(),
-                                 "--directory", kDirectory, "--name", stories_.back().name,
-                                 "--hold", std::to_string(options_.hold.count())},
+        std::vector<std::string>{own_path(), "demo-worker", "--connect", connect_, "--directory",
+                                 kDirectory, "--name", stories_.back().name, "--hold",
+                                 std::to_string(options_.hold.count())},
         Process::Output::kPipe);
   }
 }
@@ -236,26 +236,26 @@ int Demo::show_summary() {
 }  // namespace
 
 int run_demo(const DemoOptions& options) {
+  const auto fail = [](const Error& error) {
+    fmt::print(stderr, "latchkey demo: {}\n", error.message());
+    return 69;
+  };
+  ServerOptions server_options;
+  server_options.min_session_timeout = kSessionTimeout;
+  server_options.tick = kSessionTimeout / 4;
+  auto server = Server::start(server_options);
+  if (!server) return fail(server.error());
+  auto session = Session::open(server->connect_string(), {}, deadline_in(std::chrono::seconds(10)));
+  if (!session) return fail(session.error());
   fmt::print(
       "Latchkey demonstration: {} processes, one lock, only one may hold it at a time.\n"
       "Each asks a ZooKeeper server for a place in the queue, waits for its turn, holds the lock "
       "for\n"
       "a moment and lets it go. The second holder is killed in the middle of its work.\n\n"
-      "Starting an Apache ZooKeeper of our own ...\n",
-      options.workers);
+      "The server is Latchkey's own, inside this process, on {}.\n\n",
+      options.workers, server->connect_string());
   std::fflush(stdout);
-  auto apache = Apache::start();
-  if (!apache) {
-    fmt::print(stderr, "latchkey demo: {}\n", apache.error().message());
-    return 69;
-  }
-  auto session = Session::open(apache->connect_string(), {}, deadline_in(std::chrono::seconds(10)));
-  if (!session) {
-    fmt::print(stderr, "latchkey demo: {}\n", session.error().message());
-    return 69;
-  }
-  fmt::print("It serves on {}.\n\n", apache->connect_string());
-  return Demo(options, *apache, std::move(*session)).run();
+  return Demo(options, server->connect_string(), std::move(*session)).run();
 }
 
 }  // namespace latchkey::app

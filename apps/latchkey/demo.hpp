@@ -5,6 +5,9 @@
 
 namespace latchkey::app {
 
+/// Short, so that a dead worker's turn ends while one watches.
+inline constexpr std::chrono::milliseconds kSessionTimeout(2'000);
+
 struct DemoOptions {
   int workers = 5;
   std::chrono::milliseconds hold{700};

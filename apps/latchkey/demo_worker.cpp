@@ -8,8 +8,6 @@
 namespace latchkey::app {
 namespace {
 
-constexpr std::chrono::milliseconds kSessionTimeout(2'000);
-
 void say(const std::string& what) {
   std::cout << what << ' ' << BootClock::now().time_since_epoch().count() << std::flush;
 }

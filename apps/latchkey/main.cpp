@@ -1,27 +1,63 @@
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "demo.hpp"
 #include "latchkey/version.hpp"
 #include "serve.hpp"
+#include "values.hpp"
 
 namespace {
 
-/// The help that an unknown first word would get does not say what is wrong with it. 0 if it is
-/// known.
-int refuse_unknown(const CLI::App& app, const std::string& word) {
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+constexpr int kUsage = 64;
+
+std::string known_commands(const CLI::App& app) {
   std::string known;
-  for (const CLI::App* command : commands) {
-    if (command->get_name() == word) return 0;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_group().empty()) continue;
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
-  std::cerr << "latchkey: there is no subcommand \"" << word << "\". There is: " << known
-            << ". latchkey --help says more.\n";
-  return 64;
+  return known;
+}
+
+/// CLI11 lists everything it could not place; people look for the first option that does not exist.
+std::string unknown_option(const CLI::App& command) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) known.push_back(option->get_name());
+  for (const std::string& word : command.remaining()) {
+    if (!word.starts_with('-')) continue;
+    const std::string meant = latchkey::app::closest(word, known);
+    return "there is no option " + word + (meant.empty() ? "" : "; did you mean " + meant + "?");
+  }
+  return "what is \"" + command.remaining().front() + "\" for?";
+}
+
+/// What is wrong with the command line, and where to read on.
+int complain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  for (const CLI::App* parsed : app.get_subcommands()) command = parsed;
+  const std::string name = command == &app ? "latchkey" : "latchkey " + command->get_name();
+  std::string text = error.what();
+  if (error.get_name() == "ExtrasError" && !command->remaining().empty()) {
+    text = unknown_option(*command);
+  } else if (error.get_name() == "RequiredError" && command == &app) {
+    text = "which subcommand? There is: " + known_commands(app);
+  }
+  std::cerr << name << ": " << text << "\nSee " << name << " --help.\n";
+  return kUsage;
+}
+
+/// CLI11 takes an unknown first word for an argument. 0 if it is known.
+int refuse_unknown(const CLI::App& app, const std::string& word) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == word) return 0;
+  }
+  std::cerr << "latchkey: there is no subcommand \"" << word
+            << "\". There is: " << known_commands(app) << ". latchkey --help says more.\n";
+  return kUsage;
 }
 
 }  // namespace
@@ -40,10 +76,10 @@ int main(int argc, char** argv) {
       app.add_subcommand("demo", "Watch processes queue for a lock, and one die while holding it");
   demo_command->add_option("--workers", demo.workers, "How many processes contend")
       ->check(CLI::Range(3, 50))
-      ->capture_default_str();
+      ->option_text("N [5], 3 to 50");
   demo_command->add_option("--hold", demo_hold_ms, "How long each holds the lock, in milliseconds")
       ->check(CLI::Range(50, 10'000))
-      ->capture_default_str();
+      ->option_text("MS [700], 50 to 10000");
   demo_command->footer("Example:\n  latchkey demo --workers 8 --hold 300");
 
   latchkey::app::DemoWorkerOptions worker;
@@ -58,6 +94,10 @@ int main(int argc, char** argv) {
   latchkey::app::ServeOptions serve;
   const CLI::App* serve_command = add_serve(app, serve);
 
+  if (argc > 1 && argv[1] == std::string_view("help")) {
+    std::cout << app.help();
+    return 0;
+  }
   if (argc > 1 && argv[1][0] != '-') {
     if (const int code = refuse_unknown(app, argv[1]); code != 0) return code;
   }
@@ -65,7 +105,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 64;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return complain(app, error);
   }
   if (demo_command->parsed()) {
     demo.hold = std::chrono::milliseconds(demo_hold_ms);

@@ -4,9 +4,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -16,6 +20,7 @@
 
 #include "latchkey/version.hpp"
 #include "systemd.hpp"
+#include "values.hpp"
 
 namespace latchkey::app {
 namespace {
@@ -30,48 +35,84 @@ constexpr const char* kExamples =
     "  latchkey serve --data ./data --unix ./latchkey.sock --words all --metrics 127.0.0.1:9090\n"
     "  latchkey serve --config /etc/latchkey.conf\n"
     "\n"
+    "Times are written 500ms, 1.5s, 5min, 2h; counts of bytes may be 64K, 16M, 4G.\n"
     "A configuration file has the same names, one to a line: listen = \"127.0.0.1:2181\". What "
     "the\n"
     "command line says counts more.";
 
+/// An option whose text `parse` understands, or whose message says how to write it.
+template <class Value, class Parse>
+void add_parsed(CLI::App& command, const std::string& name, Value& value, Parse parse,
+                const char* help, const std::string& form) {
+  const auto take = [name, &value, parse](const std::string& text) {
+    auto parsed = parse(text);
+    if (!parsed) throw CLI::ValidationError(name, parsed.error().message());
+    value = *parsed;
+  };
+  command.add_option_function<std::string>(name, take, help)->option_text(form);
+}
+
 void add_duration(CLI::App& command, const char* name, std::int64_t& ms, const char* help) {
-  const std::map<std::string, std::int64_t> units = {{"ms", 1}, {"s", 1'000}, {"min", 60'000}};
-  command.add_option(name, ms, help)
-      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::CASE_SENSITIVE))
-      ->check(CLI::PositiveNumber)
-      ->option_text("TIME [" + std::to_string(ms) + "ms]");
+  add_parsed(command, name, ms, parse_duration, help, "TIME [" + std::to_string(ms) + "ms]");
 }
 
-void add_count(CLI::App& command, const char* name, std::size_t& count, const char* help) {
-  command.add_option(name, count, help)
-      ->check(CLI::PositiveNumber)
-      ->option_text("N [" + std::to_string(count) + "]");
+void add_count(CLI::App& command, const char* name, std::size_t& count, const char* help,
+               std::size_t least = 1) {
+  const auto parse = [least](const std::string& text) -> Result<std::size_t> {
+    auto parsed = parse_count(text);
+    if (!parsed || *parsed >= least) return parsed;
+    return Error(Code::kInvalidOption, fmt::format("{} is less than {}", text, least));
+  };
+  add_parsed(command, name, count, parse, help, "N [" + std::to_string(count) + "]");
 }
 
-CLI::Option* add_text(CLI::App& command, const char* name, std::string& text, const char* form,
+/// An empty value is most often a variable that nobody has set.
+template <class Text>
+CLI::Option* add_text(CLI::App& command, const char* name, Text& text, const char* form,
                       const char* help) {
-  return command.add_option(name, text, help)->option_text(form);
+  return command.add_option(name, text, help)
+      ->option_text(form)
+      ->check([](const std::string& value) {
+        return value.empty() ? std::string("the value is empty") : std::string();
+      });
 }
 
-/// Gives every option of the file to the command, unless the command line has it.
+/// Gives every setting of the file to the command, unless the command line has it.
 void read_config(CLI::App& command, const std::string& file) {
   std::ifstream input(file);
-  if (!input) throw CLI::FileError::Missing(file);
-  const CLI::ConfigBase format;
-  for (const CLI::ConfigItem& item : format.from_config(input)) {
-    CLI::Option* option = command.get_option_no_throw("--" + item.fullname());
-    if (option == nullptr || item.name == "config" || item.name == "help") {
-      throw CLI::ConfigError(file + ": there is no option " + item.fullname() +
-                             "; latchkey serve --help lists them");
+  const std::string text(std::istreambuf_iterator<char>(input), {});
+  if (!input || std::filesystem::is_directory(file)) throw CLI::FileError::Missing(file);
+  const auto settings = parse_settings(text);
+  if (!settings) throw CLI::ConfigError(file + ":" + settings.error().message());
+  std::set<const CLI::Option*> named;  ///< By the command line, which counts more.
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->empty()) named.insert(option);
+  }
+  std::map<CLI::Option*, const Setting*> changed;
+  for (const Setting& setting : *settings) {
+    const std::string where = fmt::format("{}:{}: ", file, setting.line);
+    CLI::Option* option = command.get_option_no_throw("--" + setting.name);
+    if (option == nullptr || setting.name == "config" || setting.name == "help") {
+      throw CLI::ConfigError(where + "there is no option \"" + setting.name +
+                             "\"; latchkey serve --help lists them");
     }
-    if (!option->empty()) continue;
+    if (named.contains(option)) continue;
     if (option->get_expected_max() == 0) {
-      // A flag; false is as good as not naming it.
-      if (item.inputs != std::vector<std::string>{"false"}) option->add_result("true");
+      const auto value = parse_bool(setting.values.front());
+      if (!value) throw CLI::ConfigError(where + value.error().message());
+      if (*value) option->add_result("true");
     } else {
-      option->add_result(item.inputs);
+      for (const std::string& value : setting.values) option->add_result(value);
     }
-    option->run_callback();
+    changed[option] = &setting;
+  }
+  for (const auto& [option, setting] : changed) {
+    if (option->empty()) continue;
+    try {
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      throw CLI::ConfigError(fmt::format("{}:{}: {}", file, setting->line, error.what()));
+    }
   }
 }
 
@@ -90,6 +131,8 @@ ServerOptions server_options(const ServeOptions& asked) {
   options.min_session_timeout = milliseconds(asked.min_session_timeout_ms);
   options.max_session_timeout = milliseconds(asked.max_session_timeout_ms);
   options.reap_interval = milliseconds(asked.reap_interval_ms);
+  options.handshake_timeout = milliseconds(asked.handshake_timeout_ms);
+  if (asked.cut_damage) options.on_damage = ServerOptions::Damage::kCut;
   if (!asked.tls.cert_file.empty() || !asked.tls.key_file.empty() ||
       !asked.tls.client_ca_file.empty() || asked.require_client_certificate) {
     options.tls = asked.tls;
@@ -112,7 +155,7 @@ ServerOptions server_options(const ServeOptions& asked) {
 
 int complain(const Error& error) {
   fmt::print(stderr, "latchkey serve: {}: {}\n", name(error.code()), error.message());
-  return kFailed;
+  return error.code() == Code::kInvalidOption ? kUsage : kFailed;
 }
 
 void say_where(const Server& server, const ServerOptions& options) {
@@ -149,14 +192,15 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options) {
   ServerOptions& server = options.server;
   CLI::App* command = app.add_subcommand("serve", "Run a ZooKeeper-compatible server");
   command->footer(kExamples);
-  command->add_option("--data", server.data_folder, "Folder for the data; made if it is missing")
-      ->option_text("DIR");
+  add_text(*command, "--data", server.data_folder, "DIR",
+           "Folder for the data; made if it is missing");
   command->add_flag("--memory", options.memory, "Keep the data in memory only");
-  command->add_option("--listen", server.listen, "TCP address; may be named more than once")
-      ->option_text("HOST:PORT [127.0.0.1:2181]")
+  command->add_flag("--cut-damage", options.cut_damage,
+                    "For one start: keep what comes before a damage, lose the rest");
+  add_text(*command, "--listen", server.listen, "HOST:PORT [127.0.0.1:2181]",
+           "TCP address; may be named more than once")
       ->allow_extra_args(false);
-  command->add_option("--unix", server.unix_path, "Unix socket, for this user only")
-      ->option_text("PATH");
+  add_text(*command, "--unix", server.unix_path, "PATH", "Unix socket, for this user only");
   command->add_option("--words", server.words, "Four-letter words to answer")
       ->option_text("LIST|all [ruok,srvr]")
       ->allow_extra_args(false)
@@ -171,13 +215,22 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options) {
                "Longest session time-out to grant");
   add_duration(*command, "--reap-interval", options.reap_interval_ms,
                "Time between looks for unused containers and old TTL nodes");
+  add_duration(*command, "--handshake-timeout", options.handshake_timeout_ms,
+               "How long a connection may take to begin a session");
   add_count(*command, "--max-connections", server.max_connections, "Connections in all");
   add_count(*command, "--max-connections-per-address", server.max_connections_per_address,
             "Connections from one address other than the loopback");
-  add_count(*command, "--max-frame", server.max_frame, "Bytes of one request");
+  add_count(*command, "--max-frame", server.max_frame, "Bytes of one request", 1'024);
   add_count(*command, "--max-sessions", server.max_sessions, "Sessions in all");
   add_count(*command, "--max-nodes", server.max_nodes, "Nodes in all");
   add_count(*command, "--max-bytes", server.max_bytes, "Bytes of paths and data in all");
+  add_count(*command, "--max-requests-per-connection", server.max_requests_per_connection,
+            "Requests that may wait for their answer");
+  add_count(*command, "--max-watches", server.max_watches, "Watches in all");
+  add_count(*command, "--max-watches-per-connection", server.max_watches_per_connection,
+            "Watches of one connection");
+  add_count(*command, "--max-output-per-connection", server.max_output_per_connection,
+            "Bytes that may wait for a slow reader", 65'536);
   add_text(*command, "--metrics", server.metrics, "HOST:PORT", "Where Prometheus finds /metrics");
   add_text(*command, "--tls-cert", options.tls.cert_file, "FILE",
            "Certificate chain of the server, PEM");
@@ -199,6 +252,12 @@ int run_serve(const ServeOptions& asked) {
                "latchkey serve: {}: --data DIR keeps the data in DIR, --memory loses them "
                "when the server ends\n",
                asked.memory ? "choose one of the two" : "say where the data shall lie");
+    return kUsage;
+  }
+  for (const std::string& address : asked.server.listen) {
+    const bool any_port = address.ends_with(":0");
+    if (any_port || std::ranges::count(asked.server.listen, address) == 1) continue;
+    fmt::print(stderr, "latchkey serve: --listen {} is named twice\n", address);
     return kUsage;
   }
   raise_descriptor_limit();

@@ -9,11 +9,13 @@ namespace latchkey::app {
 struct ServeOptions {
   ServerOptions server;
   bool memory = false;
+  bool cut_damage = false;
   // As they are typed.
   std::int64_t tick_ms = 2'000;
   std::int64_t min_session_timeout_ms = 4'000;
   std::int64_t max_session_timeout_ms = 40'000;
   std::int64_t reap_interval_ms = 60'000;
+  std::int64_t handshake_timeout_ms = 10'000;
   ServerTls tls;
   bool require_client_certificate = false;
   std::string config_file;
