@@ -130,5 +130,6 @@ function(latchkey_program name)
   add_executable(${name} ${arg_SOURCES})
   latchkey_options(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE latchkey_rooms latchkey_server_rooms ${arg_LIBS})
+  target_link_libraries(${name} PRIVATE latchkey_rooms latchkey_server_rooms latchkey_testing_rooms
+    ${arg_LIBS})
 endfunction()

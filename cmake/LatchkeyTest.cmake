@@ -6,7 +6,8 @@ include(GoogleTest)
 #               [PER_SUITE])
 #
 # One GoogleTest program. ctest sees one test per TEST(), or, with PER_SUITE, one per test suite:
-# for suites whose cases share something costly, such as a running server.
+# for suites whose cases share something costly, such as a running server, and for those with so
+# many cases that starting a process for each would take longer than running them.
 function(latchkey_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "PER_SUITE" "LABEL;TIMEOUT" "SOURCES;LIBS")
   if(NOT arg_TIMEOUT)

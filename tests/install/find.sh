@@ -6,7 +6,8 @@ echo "-- find_package"
 cmake -S "$source/tests/install/consumer" -B "$work/consumer" -G Ninja \
   -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$work/consumer"
-for consumer in consumer server_consumer server_first_consumer server_only_consumer; do
+for consumer in consumer server_consumer server_first_consumer server_only_consumer \
+  simulation_consumer; do
   "$work/consumer/$consumer"
 done
 
@@ -22,5 +23,6 @@ build_and_run() {
   LD_LIBRARY_PATH="$(dirname "$libdir")" "$work/$program"
 }
 build_and_run main latchkey
-build_and_run server latchkey latchkey_server
+build_and_run server latchkey_server
 build_and_run server_only latchkey_server
+build_and_run simulation latchkey_testing
