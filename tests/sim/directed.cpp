@@ -1,0 +1,54 @@
+#include "sim/directed.hpp"
+
+#include "latchkey/mutex.hpp"
+#include "testing/world.hpp"
+#include "wire/messages.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Way;
+
+/// Remembers the path of the last create that was put on the wire.
+struct Eavesdropper final : testing::Observer {
+  void on_sent(const testing::Message& message) override {
+    if (message.way != Way::kRequest || message.op != wire::Op::kCreate2) return;
+    wire::Reader reader(message.body);
+    reader(path);
+  }
+  std::string path;
+};
+
+}  // namespace
+
+std::optional<std::string> play_stolen_guid() {
+  testing::World world({.seed = 4});
+  Eavesdropper ear;
+  world.watch(ear);
+  testing::Process& owner = world.start_process("owner");
+  Session ours = world.open(owner);
+  Session theirs = world.open(world.start_process("stranger"));
+  const Mutex mutex(ours, "/locks/a");
+  {
+    auto lease = mutex.lock(deadline_in(5s));  // So that the directory is there.
+    if (!lease) return "the first hold failed: " + lease.error().message();
+  }
+  world.partition(owner, 0, testing::Silence::kBoth);
+  std::optional<Result<Lease>> answer;
+  mutex.lock_async(deadline_in(60s)).then([&](Result<Lease> lease) { answer = std::move(lease); });
+  CreateOptions options;
+  options.lifetime = Lifetime::kEphemeral;
+  options.naming = Naming::kSequential;
+  const auto stolen = theirs.create(ear.path, "", options, deadline_in(5s));
+  if (!stolen) return "the stranger could not create: " + stolen.error().message();
+
+  world.cut(world.host_of(ours));
+  world.heal(owner, 0);
+  world.run_for(20s);
+  world.unwatch(ear);
+  if (answer) return "the lock was granted with a stranger's node before us: " + stolen->path;
+  return std::nullopt;
+}
+
+}  // namespace latchkey::sim

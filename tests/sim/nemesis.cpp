@@ -1,0 +1,185 @@
+#include "sim/nemesis.hpp"
+
+#include <array>
+
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Crash;
+using testing::Fault;
+using testing::Silence;
+using testing::Way;
+using wire::Op;
+
+/// What a lock sends, so that each of them gets lost now and then.
+constexpr std::array kTargets = {Op::kCreate,       Op::kCreate2, Op::kCreateContainer,
+                                 Op::kGetChildren2, Op::kDelete,  Op::kExists,
+                                 Op::kGetData,      Op::kSync,    Op::kMulti,
+                                 Op::kSetWatches,   Op::kSetData, Op::kRemoveWatches};
+
+}  // namespace
+
+Nemesis::Nemesis(testing::World& world, Judge& judge, const Plan& plan, Clients& clients)
+    : world_(world), judge_(judge), plan_(plan), clients_(clients) {}
+
+void Nemesis::start() {
+  if (plan_.faults.empty()) return;
+  after(plan_.calm.least, plan_.calm.most, [this] {
+    strike();
+    start();
+  });
+}
+
+void Nemesis::stop() {
+  stopped_ = true;
+  world_.heal_everything();
+}
+
+void Nemesis::after(Duration least, Duration most, std::function<void()> task) {
+  world_.script(draw(least, most), [this, task = std::move(task)] {
+    if (!stopped_) task();
+  });
+}
+
+Client* Nemesis::any_client() {
+  std::vector<Client*> alive;
+  for (const auto& client : clients_) {
+    if (client->is_alive()) alive.push_back(client.get());
+  }
+  return alive.empty() ? nullptr : alive[world_.random().below(alive.size())];
+}
+
+void Nemesis::strike() {
+  const Fault fault = plan_.faults[world_.random().below(plan_.faults.size())];
+  Client* const client = any_client();
+  switch (fault) {
+    case Fault::kCut:
+    case Fault::kPartition:
+    case Fault::kRefuse:
+    case Fault::kSlow:
+    case Fault::kDropRequest:
+    case Fault::kDropReply:
+    case Fault::kHold:
+      if (client != nullptr) strike_network(fault, *client);
+      return;
+    case Fault::kPause:
+    case Fault::kSuspend:
+    case Fault::kClockRate:
+    case Fault::kClockJump:
+    case Fault::kExpire:
+    case Fault::kKill:
+      if (client != nullptr) strike_client(fault, *client);
+      return;
+    case Fault::kDiskFull:
+    case Fault::kSyncError:
+    case Fault::kDiskStall: return strike_disk(fault);
+    default: return strike_server(fault);
+  }
+}
+
+void Nemesis::strike_network(Fault fault, Client& client) {
+  testing::Process& process = client.process();
+  const std::size_t server = world_.random().below(world_.servers());
+  const Op op = kTargets[world_.random().below(kTargets.size())];
+  switch (fault) {
+    case Fault::kCut: return world_.cut(client.host());
+    case Fault::kPartition: {
+      constexpr std::array kWays = {Silence::kRequests, Silence::kReplies, Silence::kBoth};
+      world_.partition(process, server, kWays[world_.random().below(kWays.size())]);
+      return after(1ms, 2 * plan_.timeout,
+                   [this, &process, server] { world_.heal(process, server); });
+    }
+    case Fault::kRefuse:
+      world_.refuse(process, server, testing::Refusal::kOn);
+      return after(1ms, plan_.timeout, [this, &process, server] {
+        world_.refuse(process, server, testing::Refusal::kOff);
+      });
+    case Fault::kSlow:
+      world_.slow_down(process, server, draw(1ms, plan_.timeout / 4));
+      return after(10ms, plan_.timeout,
+                   [this, &process, server] { world_.slow_down(process, server, 0s); });
+    case Fault::kDropRequest: return world_.drop_next(process, Way::kRequest, op);
+    case Fault::kDropReply: return world_.drop_next(process, Way::kReply, op);
+    default: {
+      const Way way = world_.random().below(2) == 0 ? Way::kRequest : Way::kReply;
+      return world_.hold_next(process, way, op, draw(1ms, plan_.timeout));
+    }
+  }
+}
+
+void Nemesis::strike_client(Fault fault, Client& client) {
+  testing::Process& process = client.process();
+  const Duration span = draw(1ms, 2 * plan_.timeout);
+  switch (fault) {
+    case Fault::kPause:
+      judge_.hindered(process, world_.now() + span);
+      return world_.pause(process, span);
+    case Fault::kSuspend:
+      judge_.hindered(process, world_.now() + span);
+      judge_.mistrust(process);
+      return world_.suspend(process, span);
+    case Fault::kClockRate:
+      judge_.mistrust(process);
+      return world_.set_clock_rate(process, world_.random().below(2) == 0 ? 0.8 : 1.25);
+    case Fault::kClockJump:
+      judge_.mistrust(process);
+      judge_.hindered(process, world_.now() + 1ms);
+      return world_.jump_clock(process, draw(1ms, plan_.timeout));
+    case Fault::kExpire:
+      judge_.mistrust(client.session_id());
+      static_cast<void>(world_.expire(client.session_id()));
+      return;
+    default: return replace(client);
+  }
+}
+
+void Nemesis::replace(Client& client) {
+  client.bury();
+  world_.kill(client.process(),
+              world_.random().below(2) == 0 ? testing::Tell::kYes : testing::Tell::kNo);
+  after(1ms, plan_.timeout, [this] {
+    clients_.push_back(std::make_unique<Client>(world_, judge_, plan_, clients_.size()));
+    clients_.back()->start();
+  });
+}
+
+void Nemesis::strike_server(Fault fault) {
+  if (fault == Fault::kCrash || fault == Fault::kPowerLoss) {
+    const std::size_t server =
+        fault == Fault::kPowerLoss ? 0 : world_.random().below(world_.servers());
+    if (server == 0) return bring_down(fault == Fault::kCrash ? Crash::kProcess : Crash::kPower);
+    world_.crash(server, Crash::kProcess);
+    return after(1ms, plan_.timeout, [this, server] { world_.restart(server); });
+  }
+  if (world_.followers() == 0) return;
+  const std::size_t follower = world_.random().below(world_.followers());
+  if (fault == Fault::kLag) {
+    world_.lag(follower, 1 + world_.random().below(50));
+    return after(1ms, 2 * plan_.timeout, [this, follower] { world_.lag(follower, 0); });
+  }
+  world_.part_from_leader(follower);
+  after(1ms, 2 * plan_.timeout, [this, follower] { world_.rejoin_leader(follower); });
+}
+
+void Nemesis::bring_down(Crash how) {
+  if (!world_.leader().is_up()) return;
+  world_.crash(0, how);
+  after(1ms, plan_.timeout, [this] { world_.restart(0); });
+}
+
+void Nemesis::strike_disk(Fault fault) {
+  if (!world_.leader().is_up()) return;
+  if (fault == Fault::kDiskStall) return world_.stall_disk(draw(1ms, plan_.timeout));
+  if (fault == Fault::kDiskFull) {
+    world_.fill_disk();
+  } else {
+    world_.fail_sync();
+  }
+  after(10ms, plan_.timeout, [this] {
+    world_.make_room();
+    if (!world_.leader().is_up()) world_.restart(0);
+  });
+}
+
+}  // namespace latchkey::sim

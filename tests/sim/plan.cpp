@@ -1,0 +1,119 @@
+#include "sim/plan.hpp"
+
+#include <array>
+#include <string_view>
+
+#include "base/random.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Fault;
+
+constexpr std::array<std::string_view, 9> kSorts = {
+    "mutex", "hand-over", "delayed", "rw", "rw-herd", "semaphore", "multi", "name", "election"};
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed * 0x9E37'79B9'7F4A'7C15U + 1) {}
+
+  std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
+  bool chance(std::uint32_t percent) { return below(100) < percent; }
+  template <class T, std::size_t kSize>
+  T any(const std::array<T, kSize>& choices) {
+    return choices[below(kSize)];
+  }
+
+ private:
+  base::Random random_;
+};
+
+std::vector<Site> draw_sites(Draw& draw) {
+  std::vector<Site> sites = {{Sort::kMutex, "/locks/a"}};
+  if (draw.chance(40)) sites.push_back({Sort::kMutex, "/locks/b"});
+  if (sites.size() == 2 && draw.chance(60)) sites.push_back({Sort::kMulti, "/locks/a"});
+  if (draw.chance(30)) sites.push_back({Sort::kRw, "/locks/rw"});
+  if (draw.chance(15)) sites.push_back({Sort::kRwHerd, "/locks/herd"});
+  if (draw.chance(30)) {
+    sites.push_back({Sort::kSemaphore, "/locks/pool", static_cast<int>(1 + draw.below(4))});
+  }
+  if (draw.chance(20)) sites.push_back({Sort::kName, "/names/job"});
+  if (draw.chance(20)) sites.push_back({Sort::kHandOver, "/locks/shared"});
+  if (draw.chance(15)) sites.push_back({Sort::kDelayed, "/locks/careful"});
+  if (draw.chance(20)) sites.push_back({Sort::kElection, "/locks/leader"});
+  return sites;
+}
+
+std::vector<Fault> draw_faults(Draw& draw, const Plan& plan) {
+  std::vector<Fault> faults;
+  const auto consider = [&](std::initializer_list<Fault> kinds, std::uint32_t percent) {
+    for (const Fault kind : kinds) {
+      if (draw.chance(percent)) faults.push_back(kind);
+    }
+  };
+  consider({Fault::kCut, Fault::kDropRequest, Fault::kDropReply}, 70);
+  consider({Fault::kPartition, Fault::kRefuse, Fault::kSlow, Fault::kHold, Fault::kPause}, 50);
+  consider({Fault::kExpire, Fault::kKill, Fault::kDiskStall}, 40);
+  consider({Fault::kSuspend, Fault::kClockRate, Fault::kClockJump}, 15);
+  consider({Fault::kCrash}, 40);
+  if (plan.world.store == testing::Store::kDisk) {
+    consider({Fault::kPowerLoss, Fault::kDiskFull, Fault::kSyncError}, 40);
+  }
+  if (plan.world.followers > 0) consider({Fault::kLag, Fault::kPartFollower}, 70);
+  return faults;
+}
+
+}  // namespace
+
+Plan draw_plan(std::uint64_t seed) {
+  Draw draw(seed);
+  Plan plan;
+  plan.seed = seed;
+  plan.world.seed = seed;
+  plan.world.followers = draw.any<std::size_t, 4>({0, 0, 1, 2});
+  plan.world.store = draw.chance(50) ? testing::Store::kDisk : testing::Store::kMemory;
+  if (draw.chance(30)) plan.world.latency.most = 20ms;
+  if (draw.chance(20)) plan.world.commit.most = 50ms;
+  if (draw.chance(20)) plan.world.link.most = 30ms;
+  if (draw.chance(30)) plan.world.callback.most = 5ms;
+  plan.world.service.min_session_timeout = 1s;
+  plan.world.service.tick = draw.any<std::chrono::milliseconds, 3>({100ms, 250ms, 500ms});
+  // Containers come and go under the contenders (H40).
+  plan.world.service.reap_interval = draw.chance(50) ? 1s : 60s;
+  plan.sites = draw_sites(draw);
+  plan.clients = 2 + draw.below(4);
+  plan.contenders = 1 + draw.below(3);
+  plan.timeout = draw.any<std::chrono::milliseconds, 3>({2'000ms, 4'000ms, 10'000ms});
+  plan.think = {0us, draw.any<Duration, 3>({100us, 5ms, 200ms})};
+  plan.hold = {0us, draw.any<Duration, 3>({100us, 2ms, 50ms})};
+  plan.patience = {draw.any<Duration, 2>({1ms, 500ms}), draw.any<Duration, 3>({50ms, 5s, 60s})};
+  if (plan.patience.most < plan.patience.least) plan.patience.most = 2 * plan.patience.least;
+  plan.long_hold_permille = draw.any<std::uint32_t, 3>({0, 10, 300});
+  plan.try_permille = draw.any<std::uint32_t, 3>({0, 50, 300});
+  plan.cancel_permille = draw.any<std::uint32_t, 3>({0, 50, 300});
+  plan.length = 20s + draw.below(40) * 1s;
+  plan.calm = {1ms, draw.any<Duration, 3>({200ms, 1s, 5s})};
+  plan.faults = draw_faults(draw, plan);
+  return plan;
+}
+
+std::string describe(const Plan& plan) {
+  std::string text = "seed " + std::to_string(plan.seed) + ": " + std::to_string(plan.clients) +
+                     " clients of " + std::to_string(plan.contenders) + ", " +
+                     std::to_string(plan.world.followers) + " followers, " +
+                     (plan.world.store == testing::Store::kDisk ? "disk" : "memory") +
+                     ", time-out " + std::to_string(plan.timeout.count()) + " ms; locks:";
+  for (const Site& site : plan.sites) {
+    text += ' ';
+    text += kSorts[static_cast<std::size_t>(site.sort)];
+  }
+  text += "; faults:";
+  for (const Fault fault : plan.faults) {
+    text += ' ';
+    text += name(fault);
+  }
+  return text;
+}
+
+}  // namespace latchkey::sim

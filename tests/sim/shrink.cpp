@@ -1,0 +1,58 @@
+#include "sim/shrink.hpp"
+
+#include <functional>
+#include <utility>
+
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Everything that can be taken away from a plan in one step.
+std::vector<Plan> smaller(const Plan& plan) {
+  std::vector<Plan> plans;
+  const auto propose = [&](const std::function<void(Plan&)>& change) {
+    Plan candidate = plan;
+    change(candidate);
+    plans.push_back(std::move(candidate));
+  };
+  if (plan.length > 2s) propose([](Plan& one) { one.length /= 2; });
+  if (plan.clients > 2) propose([](Plan& one) { --one.clients; });
+  if (plan.contenders > 1) propose([](Plan& one) { --one.contenders; });
+  if (plan.world.followers > 0) propose([](Plan& one) { --one.world.followers; });
+  if (plan.try_permille > 0) propose([](Plan& one) { one.try_permille = 0; });
+  if (plan.cancel_permille > 0) propose([](Plan& one) { one.cancel_permille = 0; });
+  for (std::size_t i = 0; i < plan.faults.size(); ++i) {
+    propose(
+        [i](Plan& one) { one.faults.erase(one.faults.begin() + static_cast<std::ptrdiff_t>(i)); });
+  }
+  for (std::size_t i = 0; i < plan.sites.size() && plan.sites.size() > 1; ++i) {
+    propose(
+        [i](Plan& one) { one.sites.erase(one.sites.begin() + static_cast<std::ptrdiff_t>(i)); });
+    const auto is_multi = [](const Site& site) { return site.sort == Sort::kMulti; };
+    // A multi-lock needs two mutexes.
+    std::size_t mutexes = 0;
+    for (const Site& site : plans.back().sites) mutexes += site.sort == Sort::kMutex ? 1 : 0;
+    if (mutexes < 2) std::erase_if(plans.back().sites, is_multi);
+    if (plans.back().sites.empty()) plans.pop_back();
+  }
+  return plans;
+}
+
+}  // namespace
+
+Plan shrink(Plan plan, Invariant invariant) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Plan& candidate : smaller(plan)) {
+      const Outcome outcome = play(candidate);
+      if (!outcome.violation || outcome.violation->invariant != invariant) continue;
+      plan = std::move(candidate);
+      changed = true;
+      break;
+    }
+  }
+  return plan;
+}
+
+}  // namespace latchkey::sim

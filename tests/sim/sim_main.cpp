@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "base/mutant.hpp"
+#include "sim/directed.hpp"
+#include "sim/plan.hpp"
+#include "sim/run.hpp"
+#include "sim/shrink.hpp"
+
+/// `latchkey_sim`: plays seeds until the time is up or something is wrong.
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  double seconds = 60;
+  std::uint64_t seed = 1;
+  std::uint64_t seeds = 0;  ///< 0: as many as there is time for.
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+  bool twice = false;
+  bool shrink = false;
+  bool mutants = false;
+  std::string mutant;
+};
+
+/// What all seeds together have shown.
+struct Sum {
+  std::uint64_t seeds = 0;
+  std::uint64_t events = 0;
+  std::uint64_t holds = 0;
+  std::uint64_t stale_writes = 0;
+  std::array<std::uint64_t, testing::kFaults> faults{};
+  std::array<std::uint64_t, kInvariants> checks{};
+
+  void add(const Outcome& outcome) {
+    ++seeds;
+    events += outcome.events;
+    holds += outcome.holds;
+    stale_writes += outcome.stale_writes;
+    for (std::size_t i = 0; i < faults.size(); ++i) faults.at(i) += outcome.faults.at(i);
+    for (std::size_t i = 0; i < checks.size(); ++i) checks.at(i) += outcome.checks.at(i);
+  }
+  [[nodiscard]] std::uint64_t injected() const {
+    std::uint64_t all = 0;
+    for (const std::uint64_t count : faults) all += count;
+    return all;
+  }
+  [[nodiscard]] std::uint64_t checked() const {
+    std::uint64_t all = 0;
+    for (const std::uint64_t count : checks) all += count;
+    return all;
+  }
+};
+
+/// Plays seeds on several threads, each a world of its own.
+class Search {
+ public:
+  explicit Search(const Options& options) : options_(options), next_(options.seed) {}
+
+  int run() {
+    std::vector<std::thread> threads;
+    running_ = options_.threads;
+    for (unsigned i = 0; i < options_.threads; ++i) threads.emplace_back([this] { work(); });
+    for (std::unique_lock lock(mutex_); running_ > 0;) {
+      ended_.wait_for(lock, 200ms, [this] { return running_ == 0; });
+      show_progress();
+    }
+    for (std::thread& thread : threads) thread.join();
+    show_summary();
+    return failures_.empty() ? 0 : 1;
+  }
+
+ private:
+  [[nodiscard]] double elapsed() const {
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+
+  void work() {
+    while (failed_ < 3) {
+      const std::uint64_t seed = next_++;
+      const bool enough = options_.seeds != 0 ? seed >= options_.seed + options_.seeds
+                                              : elapsed() >= options_.seconds;
+      if (enough) break;
+      const Plan plan = draw_plan(seed);
+      Outcome outcome = play(plan);
+      if (options_.twice && !outcome.violation) {
+        const Outcome again = play(plan);
+        if (again.trace != outcome.trace) {
+          outcome.violation = Violation{Invariant::kReplay, "two runs of one seed differ", {}};
+        }
+      }
+      const std::lock_guard lock(mutex_);
+      sum_.add(outcome);
+      if (outcome.violation) {
+        ++failed_;
+        failures_.push_back(outcome);
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    --running_;
+    ended_.notify_one();
+  }
+
+  void show_progress() const {
+    std::fprintf(stderr, "\r%6.0f s  %llu seeds (%.1f/s)  %llu holds  %llu faults  %llu checks ",
+                 elapsed(), static_cast<unsigned long long>(sum_.seeds),
+                 static_cast<double>(sum_.seeds) / std::max(0.001, elapsed()),
+                 static_cast<unsigned long long>(sum_.holds),
+                 static_cast<unsigned long long>(sum_.injected()),
+                 static_cast<unsigned long long>(sum_.checked()));
+  }
+
+  void show_summary() {
+    fmt::print("\n{} seeds in {:.0f} s, {} events, {} holds, {} writes refused by the fence\n",
+               sum_.seeds, elapsed(), sum_.events, sum_.holds, sum_.stale_writes);
+    fmt::print("faults injected: {}\n", sum_.injected());
+    for (std::size_t i = 0; i < sum_.faults.size(); ++i) {
+      fmt::print("  {:<16} {}\n", name(static_cast<testing::Fault>(i)), sum_.faults.at(i));
+    }
+    fmt::print("invariants checked: {}\n", sum_.checked());
+    for (std::size_t i = 0; i < sum_.checks.size(); ++i) {
+      fmt::print("  {:<16} {}\n", name(static_cast<Invariant>(i)), sum_.checks.at(i));
+    }
+    for (const Outcome& outcome : failures_) {
+      const Plan plan = draw_plan(outcome.seed);
+      fmt::print("\nVIOLATED {}\n  {}\n  again: ./dev sim --seed {} --seeds 1\n", describe(outcome),
+                 describe(plan), outcome.seed);
+      if (!options_.shrink) continue;
+      const Plan small = shrink(plan, outcome.violation->invariant);
+      fmt::print("  smallest: {}, {} ms\n  {}\n", describe(small), small.length / 1ms,
+                 describe(play(small)));
+    }
+    if (failures_.empty()) fmt::print("no violation\n");
+  }
+
+  const Options options_;
+  const Clock::time_point start_ = Clock::now();
+  std::atomic<std::uint64_t> next_;
+  std::atomic<int> failed_ = 0;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  unsigned running_ = 0;
+  Sum sum_;
+  std::vector<Outcome> failures_;
+};
+
+#ifdef LATCHKEY_MUTANTS
+/// Makes one classic mistake after the other and looks for a seed that shows it.
+int hunt_mutants(const Options& options) {
+  std::size_t alive = 0;
+  for (std::size_t i = 1; i < base::kMutants; ++i) {
+    if (!options.mutant.empty() && options.mutant != base::kMutantNames.at(i)) continue;
+    const auto start = Clock::now();
+    base::mutant = static_cast<base::Mutant>(i);
+    if (base::mutated(base::Mutant::kNoOwnerCheck)) {
+      const auto what = play_stolen_guid();
+      fmt::print("{}  {:<20} by the directed schedule: {}\n", what ? "caught" : "ALIVE ",
+                 base::kMutantNames.at(i), what.value_or("nothing seen"));
+      if (!what) ++alive;
+      continue;
+    }
+    std::optional<Outcome> caught;
+    std::uint64_t seed = options.seed;
+    const auto elapsed = [&] {
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    for (; !caught && elapsed() < options.seconds; ++seed) {
+      const Plan plan = draw_plan(seed);
+      // A simulated follower takes an answer without a record for a refusal, and stumbles.
+      if (base::mutated(base::Mutant::kReplyEarly) && plan.world.followers > 0) continue;
+      Outcome outcome = play(plan);
+      if (outcome.violation) caught = std::move(outcome);
+    }
+    if (!caught) {
+      ++alive;
+      fmt::print("ALIVE   {:<20} after {} seeds\n", base::kMutantNames.at(i), seed - options.seed);
+    } else {
+      fmt::print("caught  {:<20} by seed {} ({:.1f} s): {}: {}\n", base::kMutantNames.at(i),
+                 caught->seed, elapsed(), name(caught->violation->invariant),
+                 caught->violation->what);
+    }
+    std::fflush(stdout);
+  }
+  fmt::print("{} mutants, {} alive\n", base::kMutants - 1, alive);
+  return alive == 0 ? 0 : 1;
+}
+#endif
+
+}  // namespace
+}  // namespace latchkey::sim
+
+int main(int argc, char** argv) {
+  latchkey::sim::Options options;
+  CLI::App app("Plays Latchkey under simulated bad luck");
+  app.add_option("--seconds", options.seconds, "How long to search")->option_text("N [60]");
+  app.add_option("--seed", options.seed, "The first seed")->option_text("S [1]");
+  app.add_option("--seeds", options.seeds, "How many, instead of a time")->option_text("N");
+  app.add_option("--threads", options.threads, "How many worlds at a time")->option_text("N");
+  app.add_flag("--twice", options.twice, "Play every seed twice; the two must not differ");
+  app.add_flag("--shrink", options.shrink, "Make a failing plan as small as possible");
+#ifdef LATCHKEY_MUTANTS
+  app.add_flag("--mutants", options.mutants,
+               "Make classic mistakes on purpose; --seconds is for each of them");
+  app.add_option("--mutant", options.mutant, "Only this one of them")->option_text("NAME");
+#endif
+  CLI11_PARSE(app, argc, argv);
+#ifdef LATCHKEY_MUTANTS
+  if (options.mutants || !options.mutant.empty()) return latchkey::sim::hunt_mutants(options);
+#endif
+  return latchkey::sim::Search(options).run();
+}
