@@ -1,0 +1,152 @@
+"""Runs the models through spin: as they are, with each rule removed, and with each witness.
+
+    python3 models/check.py               all models
+    python3 models/check.py lease         one
+    python3 models/check.py lease NO_TICK_DOUBT    one run, with the way to the error
+
+One line for each run: model, what was changed, what is expected, what was found, states, seconds.
+The exit status is 0 if every run found what it should.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+PASS = "pass"
+ERROR = "error"
+
+
+class Run(NamedTuple):
+    switches: tuple[str, ...]
+    expected: str
+
+
+def passes(*switches: str) -> list[Run]:
+    """Each, "A B" being two switches at once, must leave the claims true."""
+    return [Run(tuple(one.split()), PASS) for one in switches]
+
+
+def fails(*switches: str) -> list[Run]:
+    """Each must break a claim: a rule that can go unnoticed is a rule the model does not show."""
+    return [Run(tuple(one.split()), ERROR) for one in switches]
+
+
+def reaches(*states: str) -> list[Run]:
+    """Each state must be reachable, or the claims would hold of nothing."""
+    return [Run((f"REACH={one}",), ERROR) for one in states]
+
+
+MODELS = {
+    "acquire":
+        passes("", "NO_TWIN_RULE") +
+        fails("NO_SYNC", "NO_SYNC NO_TWIN_RULE", "NO_SEARCH", "NO_OWNER_CHECK", "NO_DEBT",
+              "NO_PROOF", "CANCEL_FORGETS", "NO_SESSION_MOVED", "NO_ZXID_CHECK") +
+        reaches("ADOPTION", "GRANT_AFTER_A_WAIT", "GRANT_IN_SECOND_SESSION", "STRANGER_AHEAD",
+                "REFUSED_PROOF", "DELETE_REPEATED", "LATE_CREATE_REFUSED"),
+    "lease":
+        passes("", "WRITE_HEARTBEAT LINGER=9", "JITTER") +
+        fails("READ_HEARTBEAT", "RECEIVE_TIME", "NO_TICK_DOUBT", "NO_BEAT_DOUBT", "NO_PAUSE_DOUBT",
+              "JITTER OWN_TRIP", "LINGER=9") +
+        reaches("EXPIRED_WHILE_ATTACHED", "HELD_TO_THE_END", "PROOF_BY_DEPOSED_LEADER",
+                "PROOF_AFTER_A_STOP", "LITTLE_TO_SPARE"),
+    "admission":
+        passes("", "RELIST") +
+        fails("ONLY_NEIGHBOUR", "ANY_WRITER", "READERS_PASS", "WATCH_ABSENT",
+              "EVENT_IS_DELETION") +
+        reaches("SHORTCUT_AFTER_A_WAIT", "READERS_TOGETHER", "CROWD_IN_FRONT",
+                "MIDDLE_LEFT_FIRST"),
+    "commit":
+        passes("") +
+        fails("DIRTY_READ", "REPLY_AT_ONCE", "REFUSE_AT_ONCE", "EVENT_AT_ONCE", "STORED_EARLY",
+              "GATHERED_COUNTS", "READ_OVERTAKES", "EVENT_AFTER_REPLY") +
+        reaches("LOST_WRITE", "UNTOLD_WRITE", "DEFERRED_READ", "FIRED_WATCH",
+                "READ_PASSES_WRITE"),
+}
+
+# A search that was cut short has shown nothing, whatever it says about errors.
+CUT_SHORT = ("max search depth too small", "out of memory", "memory limit", "Search not completed")
+
+
+class Found(NamedTuple):
+    what: str       # PASS, ERROR, or why neither can be said
+    states: int
+    seconds: float
+    story: str      # what happened on the way to the error
+
+
+def search(model: str, switches: tuple[str, ...], optimise: str) -> Found:
+    """Builds the searcher for one variant of a model and runs it."""
+    source = HERE / f"{model}.pml"
+    flags = [f"-D{switch}" for switch in switches]
+    with tempfile.TemporaryDirectory() as folder:
+        def call(*command: str) -> str:
+            done = subprocess.run(command, cwd=folder, text=True, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            return done.stdout
+
+        began = time.monotonic()
+        said = call("spin", "-a", *flags, str(source))
+        if "rror" not in said:
+            said += call("gcc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=1400",
+                         "-o", "pan", "pan.c")
+        if not pathlib.Path(folder, "pan").exists():
+            return Found(f"does not compile: {said.strip()}", 0, 0.0, "")
+        said = call("./pan", "-m100000", "-n")
+        seconds = time.monotonic() - began
+        story = ""
+        trail = pathlib.Path(folder, f"{model}.pml.trail")
+        if trail.exists():
+            story = call("spin", "-t", "-k", str(trail), *flags, str(source))
+    return Found(verdict(said), number(r"(\d+) states, stored", said), seconds, story)
+
+
+def verdict(said: str) -> str:
+    errors = re.search(r"errors: (\d+)", said)
+    if errors and int(errors[1]) > 0:
+        return ERROR if "assertion violated" in said else "an error that is no broken claim"
+    for reason in CUT_SHORT:
+        if reason in said:
+            return f"nothing: {reason}"
+    return PASS if errors else "nothing: the search said nothing"
+
+
+def number(pattern: str, text: str) -> int:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else 0
+
+
+def check(model: str, run: Run) -> bool:
+    # An error is found early, so its search is over before an optimising compiler would be.
+    found = search(model, run.switches, "-O1" if run.expected == PASS else "-O0")
+    good = found.what == run.expected
+    name = " ".join(run.switches) or "as it is"
+    print(f"{'ok  ' if good else 'FAIL'} {model:9} {name:31} expected {run.expected:5}  "
+          f"found {found.what:5} {found.states:9} states {found.seconds:6.1f} s", flush=True)
+    if not good:
+        print(found.story)
+    return good
+
+
+def main(arguments: list[str]) -> int:
+    models = arguments[:1] or list(MODELS)
+    unknown = [model for model in models if model not in MODELS]
+    if unknown:
+        print(f"no model {unknown[0]}; there are: {', '.join(MODELS)}", file=sys.stderr)
+        return 2
+    if len(arguments) > 1:
+        found = search(models[0], tuple(arguments[1:]), "-O1")
+        print(f"{found.story}{found.what}, {found.states} states, {found.seconds:.1f} s")
+        return 0
+    results = [check(model, run) for model in models for run in MODELS[model]]
+    print(f"{results.count(True)} as expected, {results.count(False)} not")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
