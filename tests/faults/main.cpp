@@ -1,0 +1,228 @@
+// Real faults: clients as processes against real servers, both of which are killed, stopped, cut
+// off and denied their disk, and a verdict over what every client wrote down.
+//
+//     latchkey_faults [--minutes N | --seconds N] [--seed S] [--service NAME] [--workers N]
+//     [--keep]
+//
+// Ends with 1 if a promise was broken, and says where the histories are. See docs/testing.md.
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <future>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+
+#include "round.hpp"
+
+namespace latchkey::faults {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kUsage =
+    "usage: latchkey_faults [OPTIONS]\n"
+    "  --minutes N     how long in all, about (default 3)\n"
+    "  --seconds N     instead: one round for each service, with faults for so long\n"
+    "  --seed S        what the faults are drawn from (default: the time); each round adds one\n"
+    "  --service NAME  ensemble, embedded or standalone only (default: in turn)\n"
+    "  --workers N     client processes (default 4)\n"
+    "  --keep          keep the histories even if all is well\n";
+
+struct Options {
+  int minutes = 3;
+  std::optional<int> seconds;
+  std::uint64_t seed = static_cast<std::uint64_t>(
+      std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1));
+  std::vector<ServiceKind> services = {ServiceKind::kEnsemble, ServiceKind::kEmbedded,
+                                       ServiceKind::kStandalone};
+  std::size_t workers = 4;
+  bool keep = false;
+};
+
+ServiceKind service_named(const std::string& text) {
+  for (const ServiceKind kind : Options().services) {
+    if (name(kind) == text) return kind;
+  }
+  throw std::invalid_argument("no service \"" + text + "\": ensemble, embedded or standalone");
+}
+
+Options parse(const std::vector<std::string>& words) {
+  Options options;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--keep") {
+      options.keep = true;
+      continue;
+    }
+    if (i + 1 == words.size()) throw std::invalid_argument(words[i] + " needs a value");
+    const std::string& option = words[i];
+    const std::string& value = words[++i];
+    if (option == "--minutes") {
+      options.minutes = std::stoi(value);
+    } else if (option == "--seconds") {
+      options.seconds = std::stoi(value);
+    } else if (option == "--seed") {
+      options.seed = std::stoull(value);
+    } else if (option == "--service") {
+      options.services = {service_named(value)};
+    } else if (option == "--workers") {
+      options.workers = std::stoul(value);
+    } else {
+      throw std::invalid_argument("no option " + option);
+    }
+  }
+  if (options.minutes < 1 || options.seconds.value_or(1) < 1 || options.workers < 1) {
+    throw std::invalid_argument("numbers start at 1");
+  }
+  return options;
+}
+
+/// How many rounds there are, and for how long each has faults.
+struct Schedule {
+  std::size_t rounds = 0;
+  std::chrono::seconds length{0};
+};
+
+Schedule schedule(const Options& options) {
+  const std::size_t kinds = options.services.size();
+  if (options.seconds) return {kinds, std::chrono::seconds(*options.seconds)};
+  // A round takes a minute, some of it without faults: servers start, clients settle.
+  constexpr auto kAround = 20s;
+  const auto minutes = static_cast<std::size_t>(options.minutes);
+  const std::size_t turns = std::max<std::size_t>(1, minutes / kinds);
+  const auto each = std::chrono::seconds(60 * minutes / (turns * kinds));
+  return {turns * kinds, std::max<std::chrono::seconds>(each - kAround, 10s)};
+}
+
+template <class Counts>
+std::string list(const Counts& counts) {
+  std::string text;
+  for (const auto& [what, count] : counts) {
+    text += (text.empty() ? "" : ", ") + what + ' ' + std::to_string(count);
+  }
+  return text.empty() ? "none" : text;
+}
+
+/// A sum over the rounds of one service.
+struct Total {
+  int rounds = 0;
+  std::chrono::seconds length{0};
+  Tally tally;
+  std::map<std::string, int> faults;
+  std::size_t violations = 0;
+};
+
+void print(ServiceKind kind, const Total& total) {
+  const Tally& tally = total.tally;
+  std::cout << name(kind) << ": " << total.rounds << " rounds, " << total.length.count()
+            << " s of faults, " << tally.processes << " processes, " << total.violations
+            << " violations\n"
+            << "  acquisitions " << tally.acquisitions() << ": " << list(tally.granted) << '\n'
+            << "  refused or given up: " << list(tally.failed) << '\n'
+            << "  lost holds " << tally.lost << ", proofs of belief " << tally.proofs
+            << ", fenced writes " << tally.writes << ", refused by the fence " << tally.refused
+            << ", counted in the ledger " << tally.counted << '\n'
+            << "  faults: " << list(total.faults) << '\n';
+}
+
+class Run {
+ public:
+  Run(Options options, const Network& network)
+      : options_(std::move(options)),
+        network_(network),
+        folder_(std::filesystem::temp_directory_path() /
+                ("latchkey-faults-" + std::to_string(::getpid()))) {}
+
+  int run() {
+    const Schedule plan = schedule(options_);
+    std::cout << "real faults: " << plan.rounds << " rounds of " << plan.length.count()
+              << " s, seed " << options_.seed << '\n';
+    if (!network_.why_not().empty()) std::cout << "not done here: " << network_.why_not() << '\n';
+    for (std::size_t i = 0; i < plan.rounds; ++i) play(i, plan.length);
+    std::cout << '\n';
+    std::size_t violations = 0;
+    for (const auto& [kind, total] : totals_) {
+      print(kind, total);
+      violations += total.violations;
+    }
+    if (violations == 0) {
+      std::cout << "no violation\n";
+      if (!options_.keep) std::filesystem::remove_all(folder_);
+    }
+    if (violations != 0 || options_.keep) std::cout << "histories: " << folder_.string() << '\n';
+    return violations == 0 ? 0 : 1;
+  }
+
+ private:
+  void play(std::size_t number, std::chrono::seconds length) {
+    RoundOptions round;
+    round.kind = options_.services[number % options_.services.size()];
+    round.length = length;
+    round.workers = options_.workers;
+    round.seed = options_.seed + number;
+    round.folder = folder_ / (std::to_string(number) + '-' + std::string(name(round.kind)));
+    round.worker = LATCHKEY_FAULT_WORKER;
+    round.server = {LATCHKEY_COMMAND, LATCHKEY_DISK_SHIM};
+    std::filesystem::create_directories(round.folder / "histories");
+
+    Progress progress(round.folder / "faults");
+    auto running =
+        std::async(std::launch::async, [&] { return run_round(round, network_, progress); });
+    GrantCounter grants(round.folder / "histories");
+    while (running.wait_for(5s) != std::future_status::ready) {
+      tell(round, grants.count(), progress);
+    }
+    const RoundReport report = running.get();
+    for (const Violation& violation : report.violations) {
+      std::cout << "\nVIOLATION in round " << number << " (" << name(round.kind) << ", seed "
+                << round.seed << ")\n"
+                << violation;
+    }
+    if (report.violations.empty() && !options_.keep) std::filesystem::remove_all(round.folder);
+    add(round, report);
+  }
+
+  void tell(const RoundOptions& round, std::uint64_t grants, const Progress& progress) const {
+    const auto elapsed =
+        std::chrono::duration_cast<std::chrono::seconds>(BootClock::now() - begun_);
+    std::cout << std::setw(5) << elapsed.count() << " s  " << name(round.kind) << ": " << grants
+              << " acquisitions; now: " << progress.present()
+              << "; so far: " << list(progress.faults()) << std::endl;
+  }
+
+  void add(const RoundOptions& round, const RoundReport& report) {
+    Total& total = totals_[round.kind];
+    ++total.rounds;
+    total.length += round.length;
+    total.tally.add(report.tally);
+    for (const auto& [fault, count] : report.faults) total.faults[fault] += count;
+    total.violations += report.violations.size();
+  }
+
+  const Options options_;
+  const Network& network_;
+  const std::filesystem::path folder_;
+  const Instant begun_ = BootClock::now();
+  std::map<ServiceKind, Total> totals_;
+};
+
+}  // namespace
+}  // namespace latchkey::faults
+
+int main(int argc, char** argv) {
+  using namespace latchkey::faults;
+  try {
+    const Options options = parse({argv + 1, argv + argc});
+    const Network network = Network::enter();
+    return Run(options, network).run();
+  } catch (const std::invalid_argument& error) {
+    std::cerr << "latchkey_faults: " << error.what() << '\n' << kUsage;
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "latchkey_faults: " << error.what() << '\n';
+    return 1;
+  }
+}

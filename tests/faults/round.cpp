@@ -1,0 +1,230 @@
+#include "round.hpp"
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "crew.hpp"
+#include "latchkey/session.hpp"
+#include "pause.hpp"
+#include "store.hpp"
+#include "support/eventually.hpp"
+#include "terms.hpp"
+
+namespace latchkey::faults {
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using Side = Progress::Side;
+
+/// The sum of a figure of `mntr` over all servers; nothing if one of them does not tell.
+std::optional<std::int64_t> figure(const Service& service, const std::string& key) {
+  std::istringstream answer(service.word("mntr"));
+  std::int64_t sum = 0;
+  std::size_t told = 0;
+  for (std::string line; std::getline(answer, line);) {
+    if (!line.starts_with(key + '\t')) continue;
+    sum += std::stoll(line.substr(key.size() + 1));
+    ++told;
+  }
+  if (told != service.addresses().size()) return std::nullopt;
+  return sum;
+}
+
+[[noreturn]] void fail(const Error& error) { throw std::runtime_error(error.message()); }
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) fail(result.error());
+  return std::move(*result);
+}
+
+class Round {
+ public:
+  Round(const RoundOptions& options, const Network& network, Progress& progress)
+      : options_(options),
+        network_(network),
+        progress_(progress),
+        random_(options.seed),
+        histories_(options.folder / "histories") {
+    std::filesystem::create_directories(histories_);
+  }
+
+  RoundReport run() {
+    try {
+      play();
+    } catch (const std::exception& error) {
+      complain("harness", error.what());
+    }
+    const std::vector<Event> events = read_histories(histories_);
+    for (Violation& violation : check(events, rules_)) report_.violations.push_back(violation);
+    report_.tally = tally(events);
+    report_.faults = progress_.faults();
+    return std::move(report_);
+  }
+
+ private:
+  void play() {
+    for (const Contended& lock : kAll) rules_.locks[lock.name] = {lock.capacity, lock.order};
+    const StoreService store(options_.folder / "store", histories_ / "store");
+    const auto service = make_service(options_.kind, options_.server);
+    service->start();
+    make_ledger(*service);
+    Crew crew({.program = options_.worker,
+               .folder = options_.folder,
+               .addresses = service->addresses(),
+               .timeout = options_.timeout,
+               .size = options_.workers,
+               .seed = random_.next()},
+              network_);
+    strike_both(*service, crew);
+    rules_.workers = crew.names();
+    for (const std::string& trouble : crew.settle()) complain("liveness", trouble);
+    // With the sessions still open: what they owe is not taken away by their end.
+    expect_quiet(*service);
+    for (const std::string& trouble : crew.leave()) complain("process", trouble);
+    rules_.ledger = read_ledger(*service);
+  }
+
+  void complain(std::string rule, std::string what) {
+    report_.violations.push_back({std::move(rule), std::move(what), {}});
+  }
+
+  [[nodiscard]] static Session open(const Service& service) {
+    return must(Session::open(service.connect_string(), {}, deadline_in(60s)));
+  }
+
+  static void make_ledger(const Service& service) {
+    Session session = open(service);
+    must(session.create(kLedger, "0", {}, deadline_in(60s)));
+  }
+
+  [[nodiscard]] static std::int64_t read_ledger(const Service& service) {
+    Session session = open(service);
+    if (auto synced = session.sync(kLedger, deadline_in(60s)); !synced) fail(synced.error());
+    return std::stoll(must(session.get(kLedger, deadline_in(60s))).data);
+  }
+
+  /// Servers and clients are struck at the same time, each side by itself.
+  void strike_both(Service& service, Crew& crew) {
+    const Deadline end = deadline_in(options_.length);
+    std::exception_ptr failed;
+    std::thread servers([&, seed = random_.next()] {
+      try {
+        base::Random random(seed);
+        Deck<ServerFault> deck(server_faults(options_.kind), random);
+        strike_until(end, Side::kServers, deck, random,
+                     [&](ServerFault fault, milliseconds length) {
+                       const std::string trouble = service.strike(fault, length, random);
+                       if (!trouble.empty()) broken_ = trouble;
+                     });
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    });
+    std::exception_ptr failed_here;
+    try {
+      base::Random random(random_.next());
+      Deck<ClientFault> deck(client_faults(network_.means()), random);
+      strike_until(end, Side::kClients, deck, random, [&](ClientFault fault, milliseconds length) {
+        crew.strike(fault, length, random);
+      });
+    } catch (...) {
+      failed_here = std::current_exception();
+    }
+    servers.join();
+    if (!broken_.empty()) complain("server", broken_);
+    for (const std::exception_ptr& error : {failed, failed_here}) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+  template <class Fault, class Strike>
+  void strike_until(Deadline end, Side side, Deck<Fault>& deck, base::Random& random,
+                    const Strike& strike) {
+    // A service that is struck all the time serves nobody, and then there is nothing to see.
+    const std::uint64_t calm_ms = side == Side::kServers ? 3'000 : 1'000;
+    while (!end.has_passed(BootClock::now())) {
+      pause_for(milliseconds(random.below(calm_ms)));
+      const Fault fault = deck.next();
+      progress_.begin(side, name(fault));
+      strike(fault, length_of(fault, options_.timeout, random));
+      progress_.end(side);
+    }
+  }
+
+  /// No entry and no watch is left, sooner or later: who was killed keeps its own until its session
+  /// has expired.
+  void expect_quiet(const Service& service) {
+    const auto quiet = [&](const char* key) {
+      return test_support::eventually([&] { return figure(service, key) == 0; }, deadline_in(60s));
+    };
+    if (!quiet("zk_ephemerals_count")) {
+      complain("orphans",
+               "entries are left although nobody holds or waits:\n" + service.word("dump"));
+    }
+    if (!quiet("zk_watch_count")) {
+      complain("watches", "watches are left although nobody waits:\n" + service.word("wchp"));
+    }
+  }
+
+  const RoundOptions& options_;
+  const Network& network_;
+  Progress& progress_;
+  base::Random random_;
+  const std::filesystem::path histories_;
+  Rules rules_;
+  RoundReport report_;
+  std::string broken_;  ///< Written by the servers' thread, read when it has ended.
+};
+
+}  // namespace
+
+std::uint64_t Tally::acquisitions() const {
+  std::uint64_t sum = 0;
+  for (const auto& [lock, count] : granted) sum += count;
+  return sum;
+}
+
+void Tally::add(const Tally& other) {
+  for (const auto& [lock, count] : other.granted) granted[lock] += count;
+  for (const auto& [code, count] : other.failed) failed[code] += count;
+  proofs += other.proofs;
+  lost += other.lost;
+  writes += other.writes;
+  refused += other.refused;
+  counted += other.counted;
+  processes += other.processes;
+}
+
+Tally tally(std::span<const Event> events) {
+  Tally result;
+  std::set<std::string> processes;
+  for (const Event& event : events) {
+    processes.insert(event.who);
+    switch (event.what) {
+      case What::kGranted: ++result.granted[event.lock]; break;
+      case What::kFailed: ++result.failed[event.text]; break;
+      case What::kHolds: ++result.proofs; break;
+      case What::kLost: ++result.lost; break;
+      case What::kWrote: ++result.writes; break;
+      case What::kRefused: ++result.refused; break;
+      case What::kCounted: ++result.counted; break;
+      default: break;
+    }
+  }
+  result.processes = processes.size();
+  return result;
+}
+
+RoundReport run_round(const RoundOptions& options, const Network& network, Progress& progress) {
+  return Round(options, network, progress).run();
+}
+
+}  // namespace latchkey::faults
