@@ -14,7 +14,7 @@ ROOMS = {
     "net": {"base", "session"},
     "storage": {"base"},
     "server": {"base", "wire", "tree", "storage", "net"},
-    "testing": {"base", "wire", "tree", "session", "queue", "recipes"},
+    "testing": {"base", "wire", "tree", "session", "storage"},
     "dashboard": {"base", "queue", "session", "net"},
 }
 
@@ -29,8 +29,8 @@ IMPURE_HEADERS = {
 LIBRARIES = {
     "asio": {"net", "server", "dashboard", "include/latchkey/asio.hpp", "tests", "examples"},
     "openssl": {"net", "tests"},
-    "CLI": {"apps"},
-    "fmt": {"apps", "server"},
+    "CLI": {"apps", "tests"},
+    "fmt": {"apps", "server", "tests"},
     "spdlog": {"apps", "server"},
     "nlohmann": {"apps"},
     "prometheus": {"server", "dashboard"},

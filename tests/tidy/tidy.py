@@ -13,7 +13,8 @@ from typing import Iterator, NamedTuple
 import rules
 
 FOLDERS = (
-    "include", "src", "apps", "tests", "interop", "fuzz", "examples", "bench", "cmake", "docs"
+    "include", "src", "apps", "tests", "interop", "fuzz", "examples", "bench", "cmake", "docs",
+    "models",
 )
 CODE = (".cpp", ".hpp")
 TEXT = CODE + (".txt", ".py", ".sh", ".cmake", ".in", ".md", ".json", ".yml", ".toml")
@@ -101,7 +102,7 @@ def our_include(file: File, name: str) -> str | None:
         return f'an example sees public headers only, not "{name}"'
     if target == "support" and (file.is_test or file.parts[0] == "bench"):
         return None
-    suites = ("differential", "integration", "interop", "scenario")
+    suites = ("differential", "integration", "interop", "scenario", "sim")
     if file.parts[0] == "tests" and target in suites:
         return None
     if file.parts[0] == "src":
