@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -23,26 +24,31 @@ std::string known_commands(const CLI::App& app) {
   return known;
 }
 
-/// CLI11 lists everything it could not place; people look for the first option that does not exist.
-std::string unknown_option(const CLI::App& command) {
+/// CLI11 lists everything it could not place, values too; people look for the option that does not
+/// exist. Empty if that is not the trouble.
+std::string unknown_option(const CLI::App& command, const std::vector<std::string>& words) {
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options()) known.push_back(option->get_name());
-  for (const std::string& word : command.remaining()) {
-    if (!word.starts_with('-')) continue;
-    const std::string meant = latchkey::app::closest(word, known);
-    return "there is no option " + word + (meant.empty() ? "" : "; did you mean " + meant + "?");
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || name == "--help") continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string meant = latchkey::app::closest(name, known);
+    return "there is no option " + name + (meant.empty() ? "" : "; did you mean " + meant + "?");
   }
-  return "what is \"" + command.remaining().front() + "\" for?";
+  return {};
 }
 
 /// What is wrong with the command line, and where to read on.
-int complain(const CLI::App& app, const CLI::ParseError& error) {
+int complain(const CLI::App& app, const CLI::ParseError& error,
+             const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   for (const CLI::App* parsed : app.get_subcommands()) command = parsed;
   const std::string name = command == &app ? "latchkey" : "latchkey " + command->get_name();
   std::string text = error.what();
-  if (error.get_name() == "ExtrasError" && !command->remaining().empty()) {
-    text = unknown_option(*command);
+  if (const std::string unknown = unknown_option(*command, words);
+      dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
+    text = unknown;
   } else if (error.get_name() == "RequiredError" && command == &app) {
     text = "which subcommand? There is: " + known_commands(app);
   }
@@ -106,7 +112,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return complain(app, error);
+    return complain(app, error, {argv + 1, argv + argc});
   }
   if (demo_command->parsed()) {
     demo.hold = std::chrono::milliseconds(demo_hold_ms);

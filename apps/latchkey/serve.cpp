@@ -80,8 +80,10 @@ CLI::Option* add_text(CLI::App& command, const char* name, Text& text, const cha
 /// Gives every setting of the file to the command, unless the command line has it.
 void read_config(CLI::App& command, const std::string& file) {
   std::ifstream input(file);
+  if (!input || !std::filesystem::is_regular_file(file)) {
+    throw CLI::ConfigError("cannot read the configuration file " + file);
+  }
   const std::string text(std::istreambuf_iterator<char>(input), {});
-  if (!input || std::filesystem::is_directory(file)) throw CLI::FileError::Missing(file);
   const auto settings = parse_settings(text);
   if (!settings) throw CLI::ConfigError(file + ":" + settings.error().message());
   std::set<const CLI::Option*> named;  ///< By the command line, which counts more.
