@@ -9,7 +9,7 @@
 
 namespace latchkey::inline v0 {
 
-/// Ends the process: a Result was asked for what it does not hold. `error` is what it holds, if so.
+///     die_of_access(nullptr);  // Ends the process: a Result was asked for what it does not hold.
 [[noreturn]] LATCHKEY_EXPORT void die_of_access(const Error* error) noexcept;
 
 /// A value or the Error that stands in its place. Spelled like C++23's std::expected, so that a

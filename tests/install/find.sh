@@ -6,8 +6,7 @@ echo "-- find_package"
 cmake -S "$source/tests/install/consumer" -B "$work/consumer" -G Ninja \
   -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$work/consumer"
-for consumer in consumer server_consumer server_first_consumer server_only_consumer \
-  simulation_consumer; do
+for consumer in consumer server_consumer server_only_consumer simulation_consumer; do
   "$work/consumer/$consumer"
 done
 

@@ -120,7 +120,8 @@ TEST_P(LeaderTest, AWatchShowsEveryLeaderInTurn) {
   const LeaderWatch watch(open(), directory, sights.adder());
   ASSERT_TRUE(shows(sights, "-"));
 
-  Election first(open(), directory, {.id = "first"});
+  // A container might be gone before we remove it.
+  Election first(open(), directory, {.id = "first", .parent = Parent::kPersistent});
   ASSERT_TRUE(shows(sights, "first"));
   EXPECT_EQ((*sights.last())->token, first.token());
   Election second(open(), directory, {.id = "second"});
