@@ -127,9 +127,10 @@ void Judge::check_queue(const Announcement& one, const Share& share) {
   for (const auto& [zxid, entry] : resource.queue) {
     if (zxid >= one.token.zxid()) break;
     if (share.is_shared && entry.is_shared) continue;
-    // The session counts an entry of its own whose hold has ended as gone.
+    // The session counts an entry of its own whose hold has ended, if only by its clock, as gone.
     const bool is_held = std::ranges::any_of(holds_, [&, &path = entry.path](const auto& hold) {
-      return std::ranges::find(hold.second.nodes, path) != hold.second.nodes.end();
+      const auto& nodes = hold.second.nodes;
+      return std::ranges::find(nodes, path) != nodes.end() && believes(hold.second);
     });
     if (entry.owner == one.session && !is_held) continue;
     // A multi-lock's token is its newest member's; all were made in one transaction.

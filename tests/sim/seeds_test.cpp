@@ -13,7 +13,7 @@ namespace latchkey::sim {
 namespace {
 
 /// Seeds that once showed a fault, of the product or of the simulator: docs/testing.md says which.
-constexpr std::array<std::uint64_t, 6> kRegressions = {16, 20, 22, 27, 63, 529};
+constexpr std::array<std::uint64_t, 8> kRegressions = {16, 20, 22, 27, 63, 529, 719, 4'862};
 
 class Seeds : public ::testing::TestWithParam<std::uint64_t> {};
 
