@@ -181,7 +181,10 @@ TEST_P(LeaderTest, AWatchEndsWithOneErrorWhenItsSessionDoes) {
   for (const bool somebody : {false, true}) {
     const std::string path = fresh_path();
     std::optional<Election> election;
-    if (somebody) election.emplace(witness.session(), path, ElectionOptions{.id = "a"});
+    if (somebody) {
+      election.emplace(witness.session(), path, ElectionOptions{.id = "a"});
+      ASSERT_TRUE(leads(*election)) << "or the watch sees that nobody does, first";
+    }
     Session session = open();
     const Sights sights;
     const LeaderWatch watch(session, path, sights.adder());
