@@ -10,4 +10,9 @@ void assertion_failed(const char* condition, const char* file, int line) noexcep
   std::abort();
 }
 
+void die_of_misuse(const char* sentence) noexcept {
+  std::fprintf(stderr, "latchkey: %s\n", sentence);
+  std::abort();
+}
+
 }  // namespace latchkey::base

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/explain.hpp"
 #include "latchkey/result.hpp"
 
 namespace latchkey::inline v0 {
@@ -44,6 +45,7 @@ std::string_view name(Code code) noexcept {
     case Code::kLost: return "Lost";
     case Code::kCounterExhausted: return "CounterExhausted";
     case Code::kSizeMismatch: return "SizeMismatch";
+    case Code::kKindMismatch: return "KindMismatch";
     case Code::kInUse: return "InUse";
     case Code::kStorage: return "Storage";
     case Code::kDamaged: return "Damaged";
@@ -73,7 +75,7 @@ class Category final : public std::error_category {
  public:
   const char* name() const noexcept override { return "latchkey"; }
   std::string message(int value) const override {
-    return std::string(latchkey::name(static_cast<Code>(value)));
+    return std::string(base::explain(static_cast<Code>(value)));
   }
 };
 

@@ -23,7 +23,7 @@ TEST(Error, EveryCodeHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (const Code code : all_codes()) names.insert(name(code));
 
-  EXPECT_EQ(names.size(), 38U);
+  EXPECT_EQ(names.size(), 39U);
   EXPECT_EQ(names.size(), all_codes().size());
 }
 
@@ -39,11 +39,23 @@ TEST(Error, TheGroupsDoNotOverlap) {
   EXPECT_FALSE(is_session_over(Code::kTimedOut));
 }
 
+TEST(Error, EveryCodeIsExplainedInWords) {
+  std::set<std::string> sentences;
+  for (const Code code : all_codes()) {
+    const std::string sentence = make_error_code(code).message();
+    EXPECT_GT(sentence.size(), 5U) << code;
+    EXPECT_NE(sentence, name(code)) << code;
+    EXPECT_NE(sentence, make_error_code(Code{0}).message()) << code;
+    sentences.insert(sentence);
+  }
+  EXPECT_EQ(sentences.size(), all_codes().size());
+}
+
 TEST(Error, TravelsAsAStandardErrorCode) {
   const std::error_code code = Error(Code::kNoNode, "get /a");
 
   EXPECT_EQ(code, Code::kNoNode);
-  EXPECT_EQ(code.message(), "NoNode");
+  EXPECT_EQ(code.message(), "no such node");
   EXPECT_STREQ(code.category().name(), "latchkey");
 }
 

@@ -34,8 +34,15 @@ enum class Mutant : std::uint8_t {
   kSessionsForgotten,  ///< After a restart old sessions never end (H81).
   kOldConnectionKept,  ///< A session that moved is served on its old connection too (H88).
   kNoOwnerCheck,       ///< Whatever carries our guid is ours (H04).
+  kNoTickDoubt,        ///< The lease knows nothing of the half tick between touches (H11).
+  kNoBeatDoubt,        ///< Nor of the pause before the request that was touched for (H13).
+  kOwnTrip,            ///< The lease allows for the proof's own round trip only (H10).
+  kNoDrift,            ///< The lease takes all clocks to run alike (H14).
+  kDirtyReads,         ///< A read shows what is decided and not durable (H78).
+  kLateEvent,          ///< An event leaves after the answer that shows its cause (G4).
+  kStaleReplay,        ///< New data of an old node is not recovered (H79).
 };
-inline constexpr std::size_t kMutants = 22;
+inline constexpr std::size_t kMutants = 29;
 
 inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "neighbour-left",
@@ -58,7 +65,14 @@ inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "sync-error-ignored",
                                                                         "sessions-forgotten",
                                                                         "old-connection-kept",
-                                                                        "no-owner-check"};
+                                                                        "no-owner-check",
+                                                                        "no-tick-doubt",
+                                                                        "no-beat-doubt",
+                                                                        "own-trip",
+                                                                        "no-drift",
+                                                                        "dirty-reads",
+                                                                        "late-event",
+                                                                        "stale-replay"};
 
 #ifdef LATCHKEY_MUTANTS
 /// The mistake that is being made, in the whole process.

@@ -1,6 +1,12 @@
 #include "wire/frame.hpp"
 
 namespace latchkey::wire {
+namespace {
+
+/// A connection that once had a long frame does not keep memory for the next one.
+constexpr std::size_t kMostKept = 4'096;
+
+}  // namespace
 
 void FrameSplitter::feed(std::string_view bytes) {
   // Everything handed out is dropped in one move, so the buffer stays as large as what is unread.
@@ -11,19 +17,31 @@ void FrameSplitter::feed(std::string_view bytes) {
   if (!broken_) buffer_.append(bytes);
 }
 
-std::optional<std::string_view> FrameSplitter::next() {
-  const std::string_view unread = std::string_view(buffer_).substr(used_);
-  if (broken_ || unread.size() < 4) return std::nullopt;
+std::optional<std::int32_t> FrameSplitter::next_length() const {
+  if (waiting().size() < 4) return std::nullopt;
   std::int32_t length = 0;
-  Reader(unread.substr(0, 4))(length);
-  if (length < 0 || static_cast<std::size_t>(length) > max_frame_) {
-    broken_ = true;
-    return std::nullopt;
+  Reader(waiting().substr(0, 4))(length);
+  return length;
+}
+
+bool FrameSplitter::has_whole() const {
+  const std::optional<std::int32_t> length = next_length();
+  return !broken_ && length && *length >= 0 && static_cast<std::size_t>(*length) <= max_frame_ &&
+         waiting().size() - 4 >= static_cast<std::size_t>(*length);
+}
+
+std::optional<std::string_view> FrameSplitter::next() {
+  if (used_ == buffer_.size() && buffer_.capacity() > kMostKept) {
+    std::string().swap(buffer_);  // Assignment would keep the memory.
+    used_ = 0;
   }
-  const auto size = static_cast<std::size_t>(length);
-  if (unread.size() - 4 < size) return std::nullopt;
-  used_ += 4 + size;
-  return unread.substr(4, size);
+  const std::optional<std::int32_t> length = next_length();
+  if (!length) return std::nullopt;
+  if (*length < 0 || static_cast<std::size_t>(*length) > max_frame_) broken_ = true;
+  if (!has_whole()) return std::nullopt;
+  const std::string_view body = waiting().substr(4, static_cast<std::size_t>(*length));
+  used_ += 4 + body.size();
+  return body;
 }
 
 namespace {

@@ -57,10 +57,20 @@ class FrameSplitter {
   /// feed more, or, if broken() is true, give up on the stream.
   [[nodiscard]] std::optional<std::string_view> next();
 
+  /// What was fed and not handed out, valid as long: the next frame from its length on, as much of
+  /// it as has come.
+  [[nodiscard]] std::string_view waiting() const { return std::string_view(buffer_).substr(used_); }
+
+  /// next() would hand out a frame.
+  [[nodiscard]] bool has_whole() const;
+
   /// The stream announced a negative or too large length. Nothing after it can be trusted.
   [[nodiscard]] bool broken() const { return broken_; }
 
  private:
+  /// The length that the next frame announces, if so much of it has come.
+  [[nodiscard]] std::optional<std::int32_t> next_length() const;
+
   std::size_t max_frame_;
   std::string buffer_;
   std::size_t used_ = 0;  ///< Bytes of buffer_ already handed out.

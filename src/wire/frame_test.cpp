@@ -127,6 +127,22 @@ TEST(FrameSplitter, WaitsForTheRestOfAFrame) {
   EXPECT_EQ(splitter.next(), std::nullopt);
 }
 
+TEST(FrameSplitter, ShowsWhatItHasNotHandedOut) {
+  FrameSplitter splitter(100);
+  EXPECT_EQ(splitter.waiting(), "");
+
+  splitter.feed(std::string("\0\0\0\1a\0\0\0\3bc", 11));
+
+  EXPECT_EQ(splitter.waiting(), std::string("\0\0\0\1a\0\0\0\3bc", 11));
+  EXPECT_EQ(splitter.next(), "a");
+  EXPECT_EQ(splitter.waiting(), std::string("\0\0\0\3bc", 6));
+  EXPECT_FALSE(splitter.next());
+  splitter.feed("d");
+  EXPECT_EQ(splitter.waiting(), std::string("\0\0\0\3bcd", 7));
+  EXPECT_EQ(splitter.next(), "bcd");
+  EXPECT_EQ(splitter.waiting(), "");
+}
+
 TEST(FrameSplitter, LetsTheLargestFramePassAndNoLarger) {
   const auto framed = [](std::size_t size) {
     return encoded(std::string(size, 'x'));  // A string looks just like a frame.
