@@ -71,7 +71,7 @@ struct TlsOptions {
 ///     options.credentials = {Credential{"digest", "ann:secret"}};
 struct Credential {
   std::string scheme = {};  ///< "digest"
-  std::string secret = {};  ///< "user:password"
+  std::string secret = {};  ///< "user:password"; with "digest" there has to be a colon.
 };
 
 /// One finished operation, for metrics and tracing.
@@ -93,6 +93,19 @@ struct OperationReport {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
+/// When a session ends whose process has died. A Latchkey server behind a "unix:" address sees its
+/// client's process end; any other server, or one that is in doubt, learns of it by the time-out.
+///
+///     SessionOptions options;
+///     options.after_death = AfterDeath::kTimeout;  // Our children work on without us.
+enum class AfterDeath {
+  /// At once, if the server can tell. The locks pass on without a wait, so nothing that they
+  /// protect may go on in another process: no child that was started under a lock.
+  kEndsAtOnce,
+  /// After its time-out, like every session of ZooKeeper.
+  kTimeout,
+};
+
 /// Runs a task somewhere else, soon: a thread pool's post function.
 ///
 ///     const Executor executor = [](std::function<void()> task) { pool->post(std::move(task)); };
@@ -111,6 +124,7 @@ struct SessionOptions {
   /// lock passes on after about this time.
   std::chrono::milliseconds timeout{10'000};
   std::string chroot = {};  ///< As in the connect string; setting both is an error.
+  AfterDeath after_death = AfterDeath::kEndsAtOnce;
   RetryPolicy retry = {};
   TlsOptions tls = {};
   std::vector<Credential> credentials = {};
@@ -127,7 +141,8 @@ struct SessionOptions {
   /// The same limit in bytes.
   std::size_t max_queued_bytes = 64U << 20U;
   /// Largest request we send and the largest reply we accept, in bytes. Apache's own limit on
-  /// requests is 1 MiB - 1; replies with many children may be larger.
+  /// requests is 1 MiB - 1; replies with many children may be larger. Less than 1 KiB is refused:
+  /// nobody could get a lock.
   std::size_t max_request_bytes = 1'048'575;
   std::size_t max_reply_bytes = 16U << 20U;
 

@@ -26,6 +26,11 @@ void LeaseClock::sent(Instant now) {
   last_sent_ = now;
 }
 
+Instant LeaseClock::next_heartbeat(Instant last) const {
+  if (deadline_ <= last || deadline_ >= last + 2 * heartbeat()) return last + heartbeat();
+  return last + std::max((deadline_ - last) / 2, heartbeat() / 4);
+}
+
 Duration LeaseClock::longest_pause(Instant sent, Duration round_trip) const {
   const Instant from = sent - effective() / 4 - round_trip;
   Duration longest{};
@@ -37,8 +42,12 @@ Duration LeaseClock::longest_pause(Instant sent, Duration round_trip) const {
 
 Instant LeaseClock::deadline_of(Instant sent, Duration round_trip, Duration pause) const {
   const Duration timeout = effective();
-  const Duration doubt = timeout / 4 + std::max(heartbeat(), pause) + round_trip + timeout / 100;
-  return sent + timeout - doubt;
+  const auto unless = [](base::Mutant mutant, Duration doubt) {
+    return base::mutated(mutant) ? Duration{} : doubt;
+  };
+  return sent + timeout - unless(base::Mutant::kNoTickDoubt, timeout / 4) -
+         unless(base::Mutant::kNoBeatDoubt, std::max(heartbeat(), pause)) - round_trip -
+         unless(base::Mutant::kNoDrift, timeout / 100);
 }
 
 void LeaseClock::answered(Instant sent, Instant answered) {
@@ -50,6 +59,8 @@ void LeaseClock::answered(Instant sent, Instant answered) {
 }
 
 Duration LeaseClock::longest_trip(Instant sent) const {
+  if (base::mutated(base::Mutant::kOwnTrip))
+    return trips_.empty() ? Duration{} : trips_.back().length;
   // What was answered earlier had come before the touch.
   const Instant from = sent - effective() / 4;
   for (const Trip& trip : trips_) {

@@ -32,7 +32,8 @@ class LeaseClock {
   /// Something was sent on the present connection: whatever it is, it keeps the session alive.
   void sent(Instant now);
 
-  /// A request sent at `sent` was answered at `answered`. Comes before proven() for the same one.
+  /// A request or a ping sent at `sent` was answered at `answered`. Comes before proven() for the
+  /// same one.
   void answered(Instant sent, Instant answered);
   /// And it passed through the leader.
   void proven(Instant sent);
@@ -41,8 +42,13 @@ class LeaseClock {
   [[nodiscard]] Instant deadline() const { return deadline_; }
   /// From here on the next proof is overdue.
   [[nodiscard]] Instant suspect_at() const { return suspect_at_; }
-  /// Send the next proving heartbeat at the latest this long after the last.
+  /// The pause between two proving heartbeats of a session that is well.
   [[nodiscard]] Duration heartbeat() const { return effective() / 6; }
+  /// When the next one is due if the last was sent then. A lease that would end before two
+  /// heartbeats, as after a silence, is proven halfway; one that is over is in no hurry.
+  [[nodiscard]] Instant next_heartbeat(Instant last) const;
+  /// Is there time enough left to prove it again? What ends sooner is not worth beginning.
+  [[nodiscard]] bool lasts(Instant now) const { return now + heartbeat() / 2 < deadline_; }
 
  private:
   struct Pause {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/assert.hpp"
+#include "base/explain.hpp"
 #include "base/mutant.hpp"
 
 namespace latchkey::session {
@@ -327,7 +328,8 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now) 
     owed_.erase(path);
     const bool gone = outcome.ok || outcome.code == Code::kNoNode;
     if (!gone && !is_over() && !closing_) {
-      log(LogLevel::kError, "cannot delete " + path + ": " + std::string(explain(outcome.code)) +
+      log(LogLevel::kError, "cannot delete " + path + ": " +
+                                std::string(base::explain(outcome.code)) +
                                 "; it stays until the session ends");
     }
     if (!outcome.ok && outcome.code == Code::kNoNode) outcome.ok = true;
@@ -424,6 +426,7 @@ void Machine::deliver(const Hooks& hooks) {
       switch (tiding->tiding) {
         case Tiding::kHeartbeat: member->second->on_heartbeat(); break;
         case Tiding::kLeaseOver: member->second->on_lease_over(); break;
+        case Tiding::kLeaseProven: member->second->on_lease_proven(); break;
         case Tiding::kSessionOver: member->second->on_session_over(over_code_); break;
       }
     }

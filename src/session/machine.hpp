@@ -64,6 +64,8 @@ class Member {
   virtual ~Member() = default;
   virtual void on_heartbeat() = 0;
   virtual void on_lease_over() = 0;
+  /// The lease was over, not proven yet or about to end, and is proven for a while now.
+  virtual void on_lease_proven() {}
   virtual void on_session_over(Code code) = 0;
 };
 
@@ -80,6 +82,8 @@ struct MachineOptions {
   std::size_t max_reply_bytes = 16U << 20U;
   std::string chroot;
   std::int32_t first_xid = 1;  ///< For the test of H64.
+  /// What is said of us on a Unix socket, see base::process_mark(); 0: nothing.
+  std::int32_t process_mark = 0;
 };
 
 /// The client's side of a session as a machine without I/O: requests, bytes and time go in; bytes,
@@ -160,6 +164,8 @@ class Machine {
 
   [[nodiscard]] SessionState state() const { return state_; }
   [[nodiscard]] bool is_over() const { return phase_ == Phase::kOver; }
+  /// It is over, or being closed: members have been told or are about to be.
+  [[nodiscard]] bool is_ending() const { return closing_ || is_over(); }
   [[nodiscard]] Code over_code() const { return over_code_; }
   /// Why there is no connection, for error messages: "127.0.0.1:2181: connection refused".
   [[nodiscard]] const std::string& last_trouble() const { return last_trouble_; }
@@ -258,7 +264,7 @@ class Machine {
     LogLevel level;
     std::string text;
   };
-  enum class Tiding { kHeartbeat, kLeaseOver, kSessionOver };
+  enum class Tiding { kHeartbeat, kLeaseOver, kLeaseProven, kSessionOver };
   struct ForMember {
     MemberId id;
     Tiding tiding;
@@ -354,8 +360,8 @@ class Machine {
   Code trouble_kind_ = Code::kUnreachable;
   wire::FrameSplitter splitter_;
   std::int32_t xid_;
-  int restores_ = 0;  ///< setWatches frames not yet answered.
-  int pings_ = 0;     ///< Pings not yet answered.
+  int restores_ = 0;           ///< setWatches frames not yet answered.
+  std::deque<Instant> pings_;  ///< When those not yet answered were sent.
 
   // Requests.
   base::Slab<Pending> calls_;

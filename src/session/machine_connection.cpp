@@ -46,12 +46,15 @@ void Machine::transport_up(Instant now) {
   constexpr std::chrono::seconds kGreeting(5);
   attempt_until_ = std::min(attempt_until_, now + kGreeting);
   splitter_ = wire::FrameSplitter(options_.max_reply_bytes);
+  // Whoever else listens on such a socket has no use for a protocol version.
+  const std::int32_t mark = where().starts_with("unix:") ? options_.process_mark : 0;
   // Asks for what we wanted from the first, not for what the last server had to give: a short
   // time-out would stay for good. Never asks for read-only service: a server without a majority
   // cannot grant a lock (H67).
   wire::append_connect_request(
       output_,
-      {0, last_zxid_, static_cast<std::int32_t>(options_.timeout.count()), session_id_, password_},
+      {mark, last_zxid_, static_cast<std::int32_t>(options_.timeout.count()), session_id_,
+       password_},
       wire::Handshake::kWithReadOnly);
   last_sent_ = now;
 }
@@ -131,7 +134,7 @@ void Machine::detach(const std::string& reason, Instant now, Code kind) {
     give_up_at_ = now + std::max<Duration>(3 * timeout(), options_.give_up_after);
   }
   restores_ = 0;
-  pings_ = 0;
+  pings_.clear();
   auth_flights_.clear();
   coming_watches_.clear();
   if (state_ == SessionState::kConnected) change_state(SessionState::kSuspended);
@@ -203,7 +206,7 @@ void Machine::end(SessionState state, Code code, Confirmed confirmed, Instant no
 void Machine::send_heartbeat(Instant now) {
   if (members_.empty()) {
     wire::append_frame(output_, wire::RequestHeader{wire::kPingXid, Op::kPing});
-    ++pings_;
+    pings_.push_back(now);
   } else {
     // A ping is answered by the server we talk to; a sync only after a word with the leader (P5,
     // H11).
@@ -224,7 +227,7 @@ void Machine::send_heartbeat(Instant now) {
 
 Instant Machine::heartbeat_at() const {
   const Instant idle = last_sent_ + timeout() / 3;
-  return members_.empty() ? idle : std::min(idle, last_proof_sent_ + lease_.heartbeat());
+  return members_.empty() ? idle : std::min(idle, lease_.next_heartbeat(last_proof_sent_));
 }
 
 void Machine::publish_lease() {

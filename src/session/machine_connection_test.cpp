@@ -30,6 +30,21 @@ TEST(MachineConnection, AsksForANewSessionFirst) {
   EXPECT_EQ(rig.greeting->password, std::string(16, '\0'));
 }
 
+/// Nobody else is told: some servers refuse what they do not know.
+TEST(MachineConnection, SaysOnAUnixSocketAndNowhereElseWhatProcessItIs) {
+  Rig local({.endpoint_names = {"unix:/run/a.sock"}, .process_mark = -7});
+  Rig remote({.endpoint_names = {"unix.example.org:2181"}, .process_mark = -7});
+  Rig ordinary({.endpoint_names = {"unix:/run/a.sock"}});
+  for (Rig* rig : {&local, &remote, &ordinary}) {
+    rig->start();
+    rig->up();
+  }
+
+  EXPECT_EQ(local.greeting->protocol_version, -7);
+  EXPECT_EQ(remote.greeting->protocol_version, 0);
+  EXPECT_EQ(ordinary.greeting->protocol_version, 0);
+}
+
 TEST(MachineConnection, ComesBackWithItsSessionPasswordAndNewestZxid) {
   Rig rig;
   rig.open();

@@ -38,8 +38,9 @@ void Machine::handle_frame(std::string_view body, Instant now) {
   switch (header.xid) {
     case wire::kNotificationXid: return handle_event(rest, now);
     case wire::kPingXid:
-      if (pings_ == 0) return detach("the server answered a ping we never sent", now);
-      --pings_;
+      if (pings_.empty()) return detach("the server answered a ping we never sent", now);
+      lease_.answered(pings_.front(), now);
+      pings_.pop_front();
       return heard();
     case wire::kAuthXid: return handle_auth(header.err, now);
     case wire::kSetWatchesXid: return handle_restored(header.err, now);
@@ -160,9 +161,11 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
   flights_.pop_front();
   lease_.answered(flight.sent_at, now);
   if (is_proof(flight.op, header.err)) {
+    const bool was_short = !lease_.lasts(now);
     lease_.proven(base::mutated(base::Mutant::kReceiveTime) ? now : flight.sent_at);
     // A proof that comes too late to help is not the start of a new lease.
     if (lease_.deadline() > now) lease_over_told_ = false;
+    if (was_short && lease_.lasts(now)) tell_members(Tiding::kLeaseProven);
     publish_lease();
   }
   if (header.err == Err::kSessionExpired) announce_end();

@@ -210,6 +210,18 @@ TEST_F(MachineLease, H13_IdlePingsAreSuchAPauseToo) {
   EXPECT_EQ(left(), kLease) << "by now it is too long ago";
 }
 
+TEST_F(MachineLease, H13_APingThatWasHeldUpMayHaveComeAfterTheLastTouch) {
+  rig.pass(kT / 3);
+  ASSERT_THAT(rig.ops(), ElementsAre(Op::kPing));
+  rig.now += milliseconds(3'500);
+  rig.machine.advance(rig.now);
+
+  prove();
+
+  EXPECT_EQ(left(), kT - kT / 4 - kT / 3 - milliseconds(3'500) - milliseconds(120))
+      << "the pause before the ping, and its way";
+}
+
 TEST_F(MachineLease, H13_ALateTickFindsTheLeaseOver) {
   prove();
   rig.machine.join(holder);
@@ -287,6 +299,51 @@ TEST_F(MachineLease, ANewLeaseCanBeLostAgain) {
   rig.leap(seconds(11));
 
   EXPECT_THAT(holder.story, Contains("lease over"));
+}
+
+TEST_F(MachineLease, H12_MembersHearThatALeaseThatWasOverIsProvenForAWhile) {
+  struct : Listener {
+    int proven = 0;
+    void on_lease_proven() override { ++proven; }
+  } waiter;
+  prove();
+  rig.machine.join(waiter);
+  rig.leap(kLease + milliseconds(1'500));
+
+  rig.answer_all();
+  ASSERT_GT(left(), Duration{});
+  EXPECT_EQ(waiter.proven, 0) << "after such a silence the next answer may be as late";
+  rig.pass(kT / 2, [&] { rig.answer_all(); });
+  const int told = waiter.proven;
+  EXPECT_GE(told, 1);
+  prove();
+  prove();
+  EXPECT_EQ(waiter.proven, told) << "a lease that lasts is no news";
+}
+
+TEST_F(MachineLease, H09_WhatASilenceLeftOfTheLeaseIsProvenBeforeItEnds) {
+  prove();
+  rig.machine.join(holder);
+  // A heartbeat is answered so late that less than a heartbeat is left.
+  rig.pass(kT / 6);
+  rig.leap(kLease - kT / 4);
+  rig.answer_all();
+  ASSERT_GT(left(), Duration{});
+  ASSERT_LT(left(), kT / 6);
+
+  rig.pass(kT, [&] { rig.answer_all(); });
+
+  EXPECT_THAT(holder.story, Not(Contains("lease over")));
+  EXPECT_GT(left(), kT / 3);
+}
+
+TEST_F(MachineLease, AServerThatIsSilentIsAskedABoundedNumberOfTimes) {
+  prove();
+  rig.machine.join(holder);
+
+  rig.pass(kT / 2);
+
+  EXPECT_LE(rig.ops().size(), 8U);
 }
 
 TEST_F(MachineLease, AfterAReconnectTheFirstProofIsAskedForAtOnce) {

@@ -2,6 +2,8 @@
 
 #include <type_traits>
 
+#include "base/explain.hpp"
+
 namespace latchkey::session {
 
 using wire::Op;
@@ -10,7 +12,7 @@ Error make_error(std::string_view verb, const std::string& path, const Outcome& 
   std::string message(verb);
   if (!path.empty()) message += " " + path;
   message += ": ";
-  message += explain(outcome.code);
+  message += base::explain(outcome.code);
   if (!outcome.detail.empty()) message += " (" + outcome.detail + ")";
   return Error(outcome.code, std::move(message), outcome.effect);
 }
@@ -298,8 +300,21 @@ Result<Prepared> prepare(const RemoveWatches& operation, const Machine& machine)
   return prepared;
 }
 
+Result<void> check_credential(const Credential& credential) {
+  if (credential.scheme.empty()) {
+    return Error(Code::kInvalidOption, "a credential needs a scheme, such as \"digest\"");
+  }
+  if (credential.scheme == "digest" && credential.secret.find(':') == std::string::npos) {
+    return Error(Code::kInvalidOption,
+                 "a credential of the scheme \"digest\" is USER:PASSWORD, and here is no colon");
+  }
+  return {};
+}
+
 Result<Prepared> prepare(const Authenticate& operation, const Machine&) {
-  if (operation.scheme.empty()) return Error(Code::kInvalidOption, "Authenticate needs a scheme");
+  if (auto valid = check_credential({operation.scheme, operation.secret}); !valid) {
+    return valid.error();
+  }
   Prepared prepared;
   prepared.call.op = Op::kAuth;
   return prepared;

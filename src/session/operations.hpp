@@ -37,6 +37,9 @@ struct Prepared {
 [[nodiscard]] Result<Prepared> prepare(const RemoveWatches& operation, const Machine& machine);
 [[nodiscard]] Result<Prepared> prepare(const Authenticate& operation, const Machine& machine);
 
+/// Could this be an identity? Errors: kInvalidOption, which does not tell the secret.
+[[nodiscard]] Result<void> check_credential(const Credential& credential);
+
 [[nodiscard]] Result<Created> finish(const Create& operation, Outcome&& outcome,
                                      const Machine& machine);
 [[nodiscard]] Result<void> finish(const Remove& operation, Outcome&& outcome,

@@ -110,6 +110,7 @@ TEST_F(OperationsTest, BadOptionsAreRefusedHere) {
       Code::kInvalidOption);
   EXPECT_EQ(refusal(AddWatch{.path = "/a"}), Code::kInvalidOption);
   EXPECT_EQ(refusal(Authenticate{"", "x"}), Code::kInvalidOption);
+  EXPECT_EQ(refusal(Authenticate{"digest", "ann"}), Code::kInvalidOption);
   EXPECT_EQ(refusal(MultiRead{{Get{"/a", [](const WatchEvent&) {}}}}), Code::kInvalidOption);
   EXPECT_EQ(refusal(Multi{{Create{"/a", "", {.lifetime = Lifetime::kTtl}}}}), Code::kInvalidOption);
 }

@@ -58,7 +58,4 @@ enum class Progress {
 /// from its leader can still refuse a request by itself, for being throttled or read-only.
 [[nodiscard]] bool is_proof(wire::Op op, wire::Err err) noexcept;
 
-/// What a code means to a person, and what to try: "no such node".
-[[nodiscard]] std::string_view explain(Code code) noexcept;
-
 }  // namespace latchkey::session

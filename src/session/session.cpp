@@ -1,5 +1,6 @@
 #include "latchkey/session.hpp"
 
+#include "base/process.hpp"
 #include "session/host.hpp"
 #include "session/operations.hpp"
 #include "session/submit.hpp"
@@ -9,6 +10,10 @@ namespace latchkey::session {
 MachineOptions machine_options(const ConnectString& connect, const SessionOptions& options) {
   std::vector<std::string> names;
   for (const Endpoint& endpoint : connect.endpoints) names.push_back(to_string(endpoint));
+  std::int32_t mark = 0;
+  if (options.after_death == AfterDeath::kEndsAtOnce) {
+    if (const auto ticks = base::start_ticks()) mark = base::process_mark(*ticks);
+  }
   return {.timeout = options.timeout,
           .credentials = options.credentials,
           .endpoints = connect.endpoints.size(),
@@ -19,7 +24,8 @@ MachineOptions machine_options(const ConnectString& connect, const SessionOption
           .max_queued_bytes = options.max_queued_bytes,
           .max_request_bytes = options.max_request_bytes,
           .max_reply_bytes = options.max_reply_bytes,
-          .chroot = connect.chroot};
+          .chroot = connect.chroot,
+          .process_mark = mark};
 }
 
 Machine::Hooks user_hooks(Host& host) {
@@ -44,6 +50,7 @@ Result<void> check_blocking(const Host& host, std::string_view what) {
     outcome.code = Code::kForked;
   } else if (host.is_own_thread()) {
     outcome.code = Code::kWouldDeadlock;
+    outcome.detail = "a blocking call from the thread that would complete it";
   } else {
     return {};
   }

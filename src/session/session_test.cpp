@@ -152,7 +152,7 @@ TEST(SessionCalls, ARefusalNamesTheOperationAndItsPath) {
 
   pair.host->own_thread = true;
   EXPECT_THAT(message(pair.session.call(GetAcl{"/a"}, deadline_in(hours(1)))),
-              testing::StartsWith("get ACL /a: a blocking call"));
+              testing::StartsWith("get ACL /a: it would wait for itself"));
   pair.host->forked = true;
   EXPECT_THAT(message(pair.session.call(Ephemerals{"/a"}, deadline_in(hours(1)))),
               testing::StartsWith("ephemerals /a: the session belongs"));
