@@ -2,8 +2,8 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -94,6 +94,11 @@ void Driver::enter(base::FunctionRef<void(session::Machine&, Instant)> task) {
     machine_.advance(now);
     task(machine_, now);
     carry_out(now);
+    // What it waits for may have come another way than through the socket.
+    if (reader_ != nullptr && reader_->thread != std::this_thread::get_id() &&
+        reader_->is_there()) {
+      reader_->bell->ring();
+    }
     start_callbacks = std::exchange(start_callbacks_, false);
     posted.swap(posted_);
     spent = machine_.take_spent();
@@ -185,31 +190,29 @@ void Driver::connect_next(Instant now) {
     const Address address = addresses_.back();
     addresses_.pop_back();
     if (!open_socket(address.protocol())) continue;
-    if (::connect(socket_->native_handle(), address.data(),
-                  static_cast<socklen_t>(address.size())) == 0) {
+    wait_for_line();
+    if (::connect(line_->socket(), address.data(), static_cast<socklen_t>(address.size())) == 0) {
       return connected(now);
     }
-    if (errno == EINPROGRESS) return wait_for_connect();
+    if (errno == EINPROGRESS) {
+      connecting_ = true;
+      return watch_line();
+    }
     trouble_ = system_reason(errno);
-    socket_.reset();
+    line_.reset();
   }
   down(trouble_, Code::kUnreachable, now);
 }
 
-void Driver::wait_for_connect() {
-  socket_->async_wait(Socket::wait_write, [self = shared_from_this(), connection = connection_](
-                                              const asio::error_code& error) {
-    if (error) return;
-    self->enter_connection(connection, [&](Instant now) LATCHKEY_REQUIRES(self->mutex_) {
-      int trouble = 0;
-      socklen_t size = sizeof trouble;
-      ::getsockopt(self->socket_->native_handle(), SOL_SOCKET, SO_ERROR, &trouble, &size);
-      if (trouble == 0) return self->connected(now);
-      self->trouble_ = system_reason(trouble);
-      self->socket_.reset();
-      self->connect_next(now);
-    });
-  });
+void Driver::end_connecting(Instant now) {
+  connecting_ = false;
+  int trouble = 0;
+  socklen_t size = sizeof trouble;
+  ::getsockopt(line_->socket(), SOL_SOCKET, SO_ERROR, &trouble, &size);
+  if (trouble == 0) return connected(now);
+  trouble_ = system_reason(trouble);
+  line_.reset();
+  connect_next(now);
 }
 
 bool Driver::open_socket(const asio::generic::stream_protocol& protocol) {
@@ -224,19 +227,17 @@ bool Driver::open_socket(const asio::generic::stream_protocol& protocol) {
   if (protocol.family() != AF_UNIX) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   }
-  asio::error_code error;
-  socket_.emplace(context_);
-  socket_->assign(protocol, fd, error);
+  line_.emplace(context_);
+  const std::error_code error = line_->open(fd);
   if (!error) return true;
-  ::close(fd);
-  socket_.reset();
+  line_.reset();
   trouble_ = "no socket: " + system_reason(error.value());
   return false;
 }
 
 void Driver::connected(Instant now) {
   addresses_.clear();
-  wait_for_bytes();
+  watch_line();
   if (!tls_context_) {
     up_ = true;
     return machine_.transport_up(now);
@@ -251,9 +252,11 @@ void Driver::hang_up() {
   ++connection_;
   resolving_ = false;
   addresses_.clear();
-  socket_.reset();
+  call_reader_off();
+  line_.reset();
   tls_.reset();
   unsent_.clear();
+  connecting_ = false;
   up_ = false;
   waiting_to_write_ = false;
 }
@@ -262,25 +265,42 @@ void Driver::down(const std::string& why, Code kind, Instant now) {
   machine_.transport_down(why, kind, now);
 }
 
-void Driver::wait_for_bytes() {
-  socket_->async_wait(Socket::wait_read, [self = shared_from_this(),
-                                          connection = connection_](const asio::error_code& error) {
+void Driver::watch_line() {
+  if (connecting_) return line_->watch(EPOLLOUT);
+  std::uint32_t events = 0;
+  if (reader_ == nullptr) events |= EPOLLIN;
+  if (waiting_to_write_) events |= EPOLLOUT;
+  line_->watch(events);
+}
+
+void Driver::wait_for_line() {
+  line_->async_wait([self = shared_from_this(), connection = connection_,
+                     line = ++lines_](const asio::error_code& error) {
     if (error) return;
-    self->enter_connection(connection,
-                           [&](Instant now) LATCHKEY_REQUIRES(self->mutex_) { self->read(now); });
+    self->enter_connection(connection, [&](Instant now) LATCHKEY_REQUIRES(self->mutex_) {
+      if (line == self->lines_) self->serve_line(now);
+    });
   });
 }
 
+void Driver::serve_line(Instant now) {
+  wait_for_line();
+  if (connecting_) return end_connecting(now);
+  if (waiting_to_write_) {
+    waiting_to_write_ = false;
+    flush(now);
+  }
+  if (line_) read(now);
+}
+
 void Driver::read(Instant now) {
-  const ssize_t got =
-      ::recv(socket_->native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  const ssize_t got = ::recv(line_->socket(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (got > 0) {
     received({buffer_.data(), static_cast<std::size_t>(got)}, now);
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     const Code kind = tls_ && !up_ ? Code::kTls : Code::kUnreachable;
-    return down(got == 0 ? "the server closed the connection" : system_reason(errno), kind, now);
+    down(got == 0 ? "the server closed the connection" : system_reason(errno), kind, now);
   }
-  wait_for_bytes();
 }
 
 void Driver::received(std::string_view bytes, Instant now) {
@@ -299,7 +319,7 @@ void Driver::received(std::string_view bytes, Instant now) {
 }
 
 void Driver::write(std::string bytes, Instant now) {
-  if (!socket_ || !up_) return;
+  if (!line_ || !up_) return;
   if (tls_) {
     if (!tls_->send(bytes)) return down(tls_->trouble(), Code::kTls, now);
     unsent_ += tls_->take_output();
@@ -315,8 +335,8 @@ void Driver::flush(Instant now) {
   if (waiting_to_write_) return;
   std::size_t sent = 0;
   while (sent < unsent_.size() && !waiting_to_write_) {
-    const ssize_t put = ::send(socket_->native_handle(), unsent_.data() + sent,
-                               unsent_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t put = ::send(line_->socket(), unsent_.data() + sent, unsent_.size() - sent,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put >= 0) {
       sent += static_cast<std::size_t>(put);
     } else if (errno == EAGAIN) {
@@ -326,15 +346,54 @@ void Driver::flush(Instant now) {
     }
   }
   unsent_.erase(0, sent);
-  if (!waiting_to_write_) return;
-  socket_->async_wait(Socket::wait_write, [self = shared_from_this(), connection = connection_](
-                                              const asio::error_code& error) {
-    self->enter_connection(connection, [&](Instant then) LATCHKEY_REQUIRES(self->mutex_) {
-      if (error) return;
-      self->waiting_to_write_ = false;
-      self->flush(then);
+  watch_line();
+}
+
+// Callers that wait.
+
+bool Driver::wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> block,
+                  Deadline deadline) {
+  Reader self{Bell::of_this_thread(), is_there, std::this_thread::get_id()};
+  begin_waiting(self);
+  int socket = socket_of(self);
+  while (socket >= 0 && !is_there() && !deadline.has_passed(BootClock::now())) {
+    self.bell->wait(socket, deadline);
+    enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
+      if (reader_ == &self) read(now);
     });
-  });
+    socket = socket_of(self);
+  }
+  const bool there = block(deadline);
+  end_waiting(self);
+  return there;
+}
+
+void Driver::begin_waiting(Reader& reader) {
+  const base::LocalLock lock(mutex_);
+  if (++waiting_ > 1) return call_reader_off();
+  if (reader.bell == nullptr || !line_ || !up_) return;
+  reader_ = &reader;
+  watch_line();
+}
+
+void Driver::end_waiting(const Reader& reader) {
+  const base::LocalLock lock(mutex_);
+  --waiting_;
+  if (reader_ != &reader) return;
+  reader_ = nullptr;
+  watch_line();
+}
+
+int Driver::socket_of(const Reader& reader) {
+  const base::LocalLock lock(mutex_);
+  return reader_ == &reader ? line_->socket() : -1;
+}
+
+void Driver::call_reader_off() {
+  if (reader_ == nullptr) return;
+  reader_->bell->ring();
+  reader_ = nullptr;
+  watch_line();
 }
 
 }  // namespace latchkey::net

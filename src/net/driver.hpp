@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <asio/generic/stream_protocol.hpp>
@@ -17,7 +18,9 @@
 
 #include "base/serial_queue.hpp"
 #include "base/thread_annotations.hpp"
+#include "net/bell.hpp"
 #include "net/boot_timer.hpp"
+#include "net/line.hpp"
 #include "net/resolver.hpp"
 #include "net/tls.hpp"
 #include "session/connect_string.hpp"
@@ -26,8 +29,9 @@
 namespace latchkey::net {
 
 /// Drives a session's Machine over sockets. A lock lets one thread at a time near the machine: the
-/// caller's own or the I/O thread's. So a caller writes its request to the socket itself, and the
-/// I/O thread is needed only for the answer.
+/// caller's own or the I/O thread's. So a caller writes its request to the socket itself, and if
+/// it is the only one that waits it also reads the answer: no other thread has to wake for it. When
+/// several wait, or nobody does, the I/O thread reads.
 ///
 /// A Driver owns itself while its session lives: asio's handlers share it. Users share the Host
 /// that start() returns; when the last of them lets go the session is closed in the background.
@@ -52,12 +56,27 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   void post_apart(std::function<void()> task) override;
   [[nodiscard]] bool is_forked() const noexcept override;
   [[nodiscard]] bool is_own_thread() const noexcept override;
+  bool wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> block,
+            Deadline deadline) override LATCHKEY_EXCLUDES(mutex_);
   [[nodiscard]] const session::View& view() const noexcept override { return *view_; }
   [[nodiscard]] const SessionOptions& options() const noexcept override { return options_; }
 
  private:
-  using Socket = asio::generic::stream_protocol::socket;
   using Address = asio::generic::stream_protocol::endpoint;
+
+  /// A caller that reads the socket by itself while it waits.
+  struct Reader {
+    const Bell* bell;
+    base::FunctionRef<bool()> is_there;
+    std::thread::id thread;
+  };
+
+  /// Counts the caller, and lets it read unless another waits already, who then reads no longer.
+  void begin_waiting(Reader& reader);
+  void end_waiting(const Reader& reader);
+  /// The socket that `reader` may wait for; -1 if it is no longer the one to read.
+  [[nodiscard]] int socket_of(const Reader& reader);
+  void call_reader_off() LATCHKEY_REQUIRES(mutex_);
 
   /// Nobody wants the session any more.
   void let_go();
@@ -69,12 +88,15 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
 
   void dial(std::size_t endpoint) LATCHKEY_REQUIRES(mutex_);
   void connect_next(Instant now) LATCHKEY_REQUIRES(mutex_);
-  void wait_for_connect() LATCHKEY_REQUIRES(mutex_);
+  void end_connecting(Instant now) LATCHKEY_REQUIRES(mutex_);
   /// False: there is none to be had, and trouble_ says why.
   bool open_socket(const asio::generic::stream_protocol& protocol) LATCHKEY_REQUIRES(mutex_);
   void connected(Instant now) LATCHKEY_REQUIRES(mutex_);
   void hang_up() LATCHKEY_REQUIRES(mutex_);
-  void wait_for_bytes() LATCHKEY_REQUIRES(mutex_);
+  /// Has the I/O thread woken for what is to be done next, and by nothing else.
+  void watch_line() LATCHKEY_REQUIRES(mutex_);
+  void wait_for_line() LATCHKEY_REQUIRES(mutex_);
+  void serve_line(Instant now) LATCHKEY_REQUIRES(mutex_);
   void read(Instant now) LATCHKEY_REQUIRES(mutex_);
   void received(std::string_view bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
   void write(std::string bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
@@ -103,12 +125,17 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   bool resolving_ LATCHKEY_GUARDED_BY(mutex_) = false;  ///< It waits for its endpoint's lookup.
   std::vector<Address> addresses_ LATCHKEY_GUARDED_BY(mutex_);  ///< Still to be tried, last first.
   std::string trouble_ LATCHKEY_GUARDED_BY(mutex_);
-  std::optional<Socket> socket_ LATCHKEY_GUARDED_BY(mutex_);
+  std::optional<Line> line_ LATCHKEY_GUARDED_BY(mutex_);
+  std::uint64_t lines_ LATCHKEY_GUARDED_BY(mutex_) = 0;  ///< How often one was waited for.
+  bool connecting_ LATCHKEY_GUARDED_BY(mutex_) = false;
   bool up_ LATCHKEY_GUARDED_BY(mutex_) = false;
   std::optional<TlsFilter> tls_ LATCHKEY_GUARDED_BY(mutex_);
   std::string unsent_ LATCHKEY_GUARDED_BY(mutex_);
   bool waiting_to_write_ LATCHKEY_GUARDED_BY(mutex_) = false;
   std::array<char, 65'536> buffer_ LATCHKEY_GUARDED_BY(mutex_);
+
+  int waiting_ LATCHKEY_GUARDED_BY(mutex_) = 0;  ///< Threads in wait().
+  Reader* reader_ LATCHKEY_GUARDED_BY(mutex_) = nullptr;
 
   /// Lookups under way, one for each name at most: a name service that hangs would otherwise get
   /// another thread with every try.

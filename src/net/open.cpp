@@ -5,9 +5,13 @@
 #include "latchkey/session.hpp"
 #include "net/driver.hpp"
 #include "net/io_thread.hpp"
+#include "session/operations.hpp"
 
 namespace latchkey::inline v0 {
 namespace {
+
+/// A queue entry with its data, and a list of a few others.
+constexpr std::size_t kLeastFrame = 1'024;
 
 Error invalid(const std::string& what) { return Error(Code::kInvalidOption, what); }
 
@@ -37,6 +41,14 @@ Result<void> check(const SessionOptions& options) {
     if (limit == 0 || limit > INT32_MAX / 2) {
       return invalid(std::string(name) + " must lie between 1 and 2^30 - 1");
     }
+  }
+  if (options.max_request_bytes < kLeastFrame || options.max_reply_bytes < kLeastFrame) {
+    return invalid("max_request_bytes is " + std::to_string(options.max_request_bytes) +
+                   " and max_reply_bytes " + std::to_string(options.max_reply_bytes) + ": below " +
+                   std::to_string(kLeastFrame) + " no lock could be had");
+  }
+  for (const Credential& credential : options.credentials) {
+    if (auto valid = session::check_credential(credential); !valid) return valid;
   }
   return {};
 }
@@ -72,6 +84,7 @@ Result<Session> start_on(asio::io_context& context, std::string_view connect,
     }
     if (options.chroot != "/") parsed->chroot = options.chroot;
   }
+  options.chroot = parsed->chroot;  // Whoever asks the session's options finds it there.
   std::shared_ptr<const net::TlsContext> tls;
   const TlsOptions& wanted = options.tls;
   if (wanted.enabled || !wanted.ca_file.empty() || !wanted.cert_file.empty() ||

@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <string>
 #include <system_error>
+#include <utility>
 
 namespace latchkey::net {
 
@@ -19,8 +21,12 @@ std::thread make_thread(const char* name, std::function<void()> body) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread thread;
   try {
-    thread = std::thread(std::move(body));
-    ::pthread_setname_np(thread.native_handle(), name);
+    // It names itself: to name another goes through a file below /proc, which is not to be had
+    // without a descriptor, and which the kernel then has to clear away when the process ends.
+    thread = std::thread([name = std::string(name), body = std::move(body)] {
+      ::pthread_setname_np(::pthread_self(), name.c_str());
+      body();
+    });
   } catch (const std::system_error&) {
     // Left as it is: not joinable.
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 #include <asio/ip/address.hpp>
 #include <openssl/err.h>
@@ -13,10 +14,15 @@
 namespace latchkey::net {
 namespace {
 
-/// OpenSSL's newest complaint, and an empty queue for the next one.
+/// OpenSSL's newest complaint, or what the system told it, and an empty queue for the next one.
 std::string openssl_reason() {
-  const unsigned long error = ::ERR_peek_last_error();
-  ::ERR_clear_error();
+  unsigned long error = 0;
+  while (const unsigned long next = ::ERR_get_error()) {
+    error = next;
+    if (!ERR_SYSTEM_ERROR(next)) continue;
+    ::ERR_clear_error();
+    return std::generic_category().message(ERR_GET_REASON(next));
+  }
   if (error == 0) return "unknown reason";
   const char* reason = ::ERR_reason_error_string(error);
   if (reason != nullptr) return reason;
