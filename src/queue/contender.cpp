@@ -64,12 +64,13 @@ void Contender::enter() {
   create_answer_.reset();
   list_answer_.reset();
   children_.clear();
+  behind_.clear();
   ask<action::Create>(asks_.create, prefix());
-  ask_list();
+  ask_list(options_.wait == Wait::kYes && options_.relist == Relist::kWhenNeeded);
 }
 
-void Contender::ask_list() {
-  if (options_.watching == Watching::kNearest) return ask<action::List>(asks_.list);
+void Contender::ask_list(bool may_wait) {
+  if (options_.watching == Watching::kNearest) return ask<action::List>(asks_.list, may_wait);
   drop_directory_watch();
   directory_watched_ = true;  // From the asking on: it may be in place before we hear of it.
   ask<action::ListAndWatch>(asks_.list);
@@ -103,6 +104,7 @@ void Contender::on(const event::Listed& listed) {
   if (!take(asks_.list, listed.ask)) return;
   list_answer_ = listed.answer;
   children_ = listed.children;
+  fresh_ = listed.fresh;
   switch (phase_) {
     case Phase::kEntering: return settle_pair();
     case Phase::kSearching: return settle_search();
@@ -210,6 +212,12 @@ void Contender::decide() {
     fail(Code::kLost, "our queue entry " + own_->name + " was deleted by another hand");
     return leave();
   }
+  if (contains(children_, std::string(kLeases))) {
+    fail(Code::kKindMismatch, options_.directory +
+                                  " is a semaphore, its permits are in the child leases: take "
+                                  "permits of it, or choose another path");
+    return leave();
+  }
   std::vector<Place> places;
   places.reserve(children_.size());
   for (const std::string& child : children_) {
@@ -227,12 +235,20 @@ void Contender::decide() {
   }
   ahead_ = std::move(admission.ahead);
   may_downgrade_ = admission.may_downgrade;
-  if (ahead_.empty()) return prove();
+  if (ahead_.empty()) return be_first();
   if (options_.wait == Wait::kNo) {
-    fail(Code::kBusy, ahead_.back() + " is ahead");
+    fail(Code::kBusy, ahead_.back());
     return leave();
   }
   wait_behind();
+}
+
+/// Nobody is ahead; but are we still there (H05)? A list of our own says so, or a watch.
+void Contender::be_first() {
+  if (fresh_ || own_arm_ == Arm::kArmed) return prove();
+  phase_ = Phase::kWaiting;
+  if (own_arm_ == Arm::kRefused) return relist();
+  if (own_arm_ == Arm::kNo) watch_own();
 }
 
 void Contender::wait_behind() {
@@ -280,13 +296,17 @@ void Contender::on(const event::Watched& watched) {
 
 void Contender::own_watched(const Answer& answer) {
   switch (answer.kind) {
-    case Answer::Kind::kOk: own_arm_ = Arm::kArmed; return;
+    case Answer::Kind::kOk:
+      own_arm_ = Arm::kArmed;
+      if (phase_ == Phase::kWaiting && ahead_.empty()) advance();
+      return;
     case Answer::Kind::kAmbiguous: return watch_own();
     case Answer::Kind::kNo: break;
   }
   if (answer.code == Code::kNoNode) return own_is_gone();
   // Refused for the moment: the next wait or heartbeat tries again.
   own_arm_ = is_retryable(answer.code) ? Arm::kNo : Arm::kRefused;
+  if (phase_ == Phase::kWaiting && ahead_.empty()) pause(AfterPause::kList);
 }
 
 void Contender::on(const event::Gone& gone) {
@@ -309,6 +329,9 @@ void Contender::advance() {
   if (base::mutated(base::Mutant::kNeighbourLeft)) ahead_.clear();
   if (ahead_.empty()) {
     if (phase_ != Phase::kWaiting && phase_ != Phase::kListing) return;
+    // Its answer is on the way, and says what a list would.
+    const bool hears = options_.relist == Relist::kWhenNeeded && !may_downgrade_;
+    if (phase_ == Phase::kWaiting && own_arm_ == Arm::kAsked && hears) return;
     if (!shortcut_is_sound()) return phase_ == Phase::kListing ? void() : relist();
     withdraw(asks_.list);
     return prove();
@@ -346,7 +369,10 @@ void Contender::on(const event::Proved& proved) {
   switch (proved.answer.kind) {
     case Answer::Kind::kOk: break;
     case Answer::Kind::kAmbiguous: return prove();
-    case Answer::Kind::kNo: fail(proved.answer.code, "prove the session's lease"); return leave();
+    case Answer::Kind::kNo:
+      if (is_downgrading()) out_.push_back(action::Lose{proved.answer.code});
+      fail(proved.answer.code, "prove the session's lease");
+      return leave();
   }
   grant();
 }

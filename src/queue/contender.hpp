@@ -127,6 +127,7 @@ class Contender : EntryMachine<Action> {
   void on(const event::Gone& gone);
   void on(const event::Touched& touched);
   void on(const event::DirectoryChanged&);
+  void on(const event::Behind& behind) { behind_ = behind.name; }
   void on(const event::Proved& proved);
   void on(const event::Resumed& resumed);
   void on(const event::Heartbeat&);
@@ -145,7 +146,7 @@ class Contender : EntryMachine<Action> {
   void make(ParentMaker::Next next);
   void pause(AfterPause next);
   void relist();
-  void ask_list();
+  void ask_list(bool may_wait = false);
 
   // Identity (contender_identity.cpp).
   void search();
@@ -157,6 +158,7 @@ class Contender : EntryMachine<Action> {
 
   // Deciding and waiting (contender.cpp).
   void decide();
+  void be_first();
   void wait_behind();
   void advance();
   void own_watched(const Answer& answer);
@@ -208,6 +210,8 @@ class Contender : EntryMachine<Action> {
   std::optional<Answer> list_answer_;
   std::optional<Answer> sync_answer_;
   std::vector<std::string> children_;
+  bool fresh_ = true;   ///< See event::Listed.
+  std::string behind_;  ///< See event::Behind.
 
   // Waiting.
   std::vector<std::string> ahead_;  ///< Not known to be gone, the nearest last (P4's set A).

@@ -33,8 +33,7 @@ void Contender::on(const event::Exchanged& exchanged) {
     return exchange_lost(Code::kLost,
                          "our queue entry " + own_->name + " was deleted by another hand");
   }
-  fail(exchanged.answer.code, "exchange " + own_->name + " for " + reader_name());
-  leave();
+  exchange_lost(exchanged.answer.code, "exchange " + own_->name + " for " + reader_name());
 }
 
 /// The transaction had gone through before its answer was lost; only its number is missing.
@@ -48,8 +47,7 @@ void Contender::exchanged_looked(const event::Looked& looked) {
     return exchange_lost(Code::kLost,
                          "our queue entry " + reader_name() + " was deleted by another hand");
   }
-  fail(looked.answer.code, "look at " + reader_name());
-  leave();
+  exchange_lost(looked.answer.code, "look at " + reader_name());
 }
 
 void Contender::exchanged_for(std::int64_t czxid) {

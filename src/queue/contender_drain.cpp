@@ -28,6 +28,7 @@ void Contender::drain() {
 
 void Contender::list_to_drain() {
   phase_ = Phase::kDraining;
+  drop_directory_watch();
   directory_watched_ = true;  // From the asking on: it may be in place before we hear of it.
   ask<action::ListAndWatch>(asks_.list);
 }

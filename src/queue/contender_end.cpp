@@ -10,7 +10,8 @@ namespace latchkey::queue {
 void Contender::on(const event::Cancel& cancel) {
   // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
   if (outcome_ != Outcome::kOpen) return;
-  fail(cancel.code, phase_ == Phase::kWaiting ? why_it_waits() : why_not_drained());
+  const std::string why = why_it_waits();
+  fail(cancel.code, why.empty() ? why_not_drained() : why);
   if (base::mutated(base::Mutant::kCancelForgets)) return finish();
   leave();
 }
@@ -23,10 +24,10 @@ void Contender::on(const event::Release&) {
 }
 
 void Contender::on(const event::LeaseOver&) {
-  if (is_downgrading()) return exchange_lost(Code::kSessionLost, {});
+  if (is_downgrading()) return exchange_lost(Code::kLost, {});
   // A waiter believes nothing yet; it proves its lease before it is granted anything.
   if (phase_ != Phase::kHolding || options_.until == Until::kNodeGoes) return;
-  lose(Code::kSessionLost);
+  lose(Code::kLost);
   // The session may turn out to have survived, and then its node blocks everyone (H09).
   owe_own();
   finish();
@@ -47,12 +48,14 @@ void Contender::own_is_gone() {
   own_.reset();
   own_arm_ = Arm::kNo;
   withdraw(asks_.own_watch);
+  if (is_downgrading()) out_.push_back(action::Lose{Code::kLost});
   lose_or_fail(Code::kLost, "our queue entry " + name + " was deleted by another hand");
   leave();
 }
 
 std::string Contender::why_it_waits() const {
-  if (phase_ != Phase::kWaiting) return {};
+  if (phase_ == Phase::kEntering && !behind_.empty()) return "still behind " + behind_;
+  if (phase_ != Phase::kWaiting || ahead_.empty()) return {};
   const std::string others =
       ahead_.size() > 1 ? " and " + std::to_string(ahead_.size() - 1) + " more" : std::string();
   return "still behind " + ahead_.back() + others;

@@ -51,7 +51,7 @@ TEST_F(ContenderEndTest, H24_ASecondReleaseDoesNothing) {
 TEST_F(ContenderEndTest, H09_ALeaseThatEndsIsALossAndTheNodeIsOwed) {
   hold();
   tell(event::LeaseOver{});
-  EXPECT_EQ(last<action::Lose>().code, Code::kSessionLost);
+  EXPECT_EQ(last<action::Lose>().code, Code::kLost);
   EXPECT_TRUE(owes(me_));
   EXPECT_TRUE(is_done());
 }
@@ -244,6 +244,7 @@ TEST_F(ContenderDrainTest, H35_ADirectoryThatIsNotEmptyAfterAllIsTriedAgainLater
   removed(no(Code::kNotEmpty));
   EXPECT_EQ(did<action::Pause>(), 1);
   tell(event::Resumed{last<action::Pause>().ask});
+  EXPECT_EQ(did<action::UnwatchDirectory>(), 1) << "or each round would leave a watch behind";
   EXPECT_EQ(did<action::ListAndWatch>(), 1);
 }
 
@@ -288,6 +289,36 @@ TEST_F(ContenderDrainTest, H35_ADirectoryThatMayNotBeRemovedEndsTheAttempt) {
   removed(no(Code::kNotAuthorized));
   expect_failed(Code::kCounterExhausted);
   EXPECT_TRUE(is_done());
+}
+
+// ---- H44: a downgrade that fails is the writer's loss as well
+// ------------------------------------
+
+class DowngradeTest : public ContenderRig {
+ protected:
+  void downgrade() {
+    make({.tag = Tag::kWrite});
+    hold();
+    tell(event::Downgrade{});
+  }
+  void exchanged(Answer answer) {
+    tell(event::Exchanged{last<action::Exchange>().ask, answer, 110});
+  }
+};
+
+TEST_F(DowngradeTest, H44_ARefusalIsToldToTheWriterToo) {
+  downgrade();
+  exchanged(no(Code::kNotAuthorized));
+  EXPECT_EQ(last<action::Fail>().code, Code::kNotAuthorized);
+  EXPECT_EQ(did<action::Lose>(), 1);
+}
+
+TEST_F(DowngradeTest, H44_SoIsALossBeforeTheReaderHolds) {
+  downgrade();
+  exchanged(kOk);
+  proved(no(Code::kNotAuthorized));
+  EXPECT_EQ(last<action::Fail>().code, Code::kNotAuthorized);
+  EXPECT_EQ(did<action::Lose>(), 1);
 }
 
 }  // namespace

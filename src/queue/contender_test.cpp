@@ -53,6 +53,24 @@ TEST_F(ContenderTest, WatchesItselfAndTheNearestAheadInOneFlush) {
   EXPECT_EQ(std::get<action::Watch>(did_[1]).name, other(5));
 }
 
+TEST_F(ContenderTest, WhereASemaphoreIsNobodyQueues) {
+  tell(event::Start{});
+  created(9);
+  listed({"leases", "locks", me_});
+
+  expect_failed(Code::kKindMismatch);
+  EXPECT_EQ(last<action::Owe>().name, me_);
+  EXPECT_EQ(did<action::Done>(), 1);
+}
+
+TEST_F(ContenderTest, AFolderOfLocksIsNoSemaphore) {
+  tell(event::Start{});
+  created(9);
+  listed({"locks", me_});
+
+  EXPECT_EQ(did<action::Prove>(), 1);
+}
+
 TEST_F(ContenderTest, TryingDoesNotWait) {
   make({.wait = Wait::kNo});
   tell(event::Start{});
@@ -149,6 +167,73 @@ TEST_F(ContenderTest, H71_TheListMayBeAnsweredFirst) {
   EXPECT_TRUE(did_nothing());
   created(9);
   EXPECT_EQ(did<action::Prove>(), 1);
+}
+
+// ---- In company ---------------------------------------------------------------------------------
+
+TEST_F(ContenderTest, OnlyTheListOfACreateMayWait) {
+  wait_behind({1, 2, 3, 4, 5});
+  EXPECT_TRUE(last<action::List>().may_wait);
+  tell(event::Gone{other(5)});
+  EXPECT_FALSE(last<action::List>().may_wait);
+}
+
+TEST_F(ContenderTest, WhoDoesNotWaitHasNoListThatMay) {
+  make({.wait = Wait::kNo});
+  tell(event::Start{});
+  EXPECT_FALSE(last<action::List>().may_wait);
+}
+
+/// Another hand may have deleted it since.
+TEST_F(ContenderTest, H05_AnOldListShowsWhoIsAheadButNotThatWeAreStillThere) {
+  tell(event::Start{});
+  created(9);
+  tell(event::Listed{last<action::List>().ask, kOk, {me_}, false});
+  EXPECT_EQ(ever<action::Prove>(), 0);
+  watched(me_);
+  EXPECT_EQ(did<action::Prove>(), 1);
+}
+
+TEST_F(ContenderTest, H05_WhoIsFirstByAnOldListAndGoneFails) {
+  tell(event::Start{});
+  created(9);
+  tell(event::Listed{last<action::List>().ask, kOk, {me_}, false});
+  watched(me_, no(Code::kNoNode));
+  expect_failed(Code::kLost);
+  EXPECT_TRUE(is_done());
+}
+
+TEST_F(ContenderTest, WhoMayNotReadItsOwnEntryListsInstead) {
+  tell(event::Start{});
+  created(9);
+  tell(event::Listed{last<action::List>().ask, kOk, {me_}, false});
+  watched(me_, no(Code::kNotAuthorized));
+  tell(event::Resumed{last<action::Pause>().ask});
+  EXPECT_EQ(did<action::List>(), 1);
+  listed({me_});
+  EXPECT_EQ(did<action::Prove>(), 1);
+}
+
+TEST_F(ContenderTest, WhenTheLastAheadLeavesBeforeOurOwnWatchIsInPlaceItsAnswerDecides) {
+  tell(event::Start{});
+  created(9);
+  tell(event::Listed{last<action::List>().ask, kOk, {other(5), me_}, false});
+  tell(event::Gone{other(5)});
+  EXPECT_EQ(ever<action::Prove>(), 0);
+  watched(me_);
+  EXPECT_EQ(did<action::Prove>(), 1);
+  EXPECT_EQ(ever<action::List>(), 1);
+}
+
+TEST_F(ContenderTest, WhoGivesUpWhileItsListWaitsSaysWhoWasAhead) {
+  tell(event::Start{});
+  created(9);
+  tell(event::Behind{other(5)});
+  EXPECT_EQ(contender_->why_it_waits(), "still behind " + other(5));
+  tell(event::Cancel{Code::kTimedOut});
+  EXPECT_EQ(last<action::Fail>().why, "still behind " + other(5));
+  EXPECT_TRUE(owes(me_));
+  EXPECT_TRUE(is_done());
 }
 
 // ---- Waiting ------------------------------------------------------------------------------------
@@ -249,6 +334,7 @@ TEST_F(ContenderTest, H72_WithoutAWatchOnItselfItListsInsteadOfConcluding) {
   tell(event::Start{});
   created(9);
   listed({me_, other(5)});
+  watched(me_, no(Code::kNotAuthorized));
   watched(other(5));
   tell(event::Gone{other(5)});
   EXPECT_EQ(did<action::Prove>(), 0);

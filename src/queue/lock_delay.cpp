@@ -11,6 +11,10 @@ using namespace lock_delay;
 namespace {
 
 constexpr std::string_view kHeld = "held ";
+constexpr std::string_view kGone = "gone ";
+
+/// Each leader of an ensemble has one, and a clock of its own.
+std::int64_t epoch(std::int64_t zxid) { return zxid >> 32; }
 
 bool may_be_repeated(const Answer& answer) {
   return answer.kind == Answer::Kind::kAmbiguous || is_retryable(answer.code) ||
@@ -21,13 +25,18 @@ bool may_be_repeated(const Answer& answer) {
 
 std::string format_holder(std::int64_t czxid) { return std::string(kHeld) + std::to_string(czxid); }
 
-bool has_vanished(std::string_view data, std::int64_t own) {
-  if (!data.starts_with(kHeld)) return false;
+std::string format_vanished(std::int64_t czxid) {
+  return std::string(kGone) + std::to_string(czxid);
+}
+
+HolderMark parse_mark(std::string_view data) {
+  const bool held = data.starts_with(kHeld);
+  if (!held && !data.starts_with(kGone)) return {};
   data.remove_prefix(kHeld.size());
-  std::int64_t czxid = 0;
+  HolderMark mark{held ? HolderMark::Kind::kHeld : HolderMark::Kind::kGone};
   const char* const end = data.data() + data.size();
-  const auto [stop, error] = std::from_chars(data.data(), end, czxid);
-  return error == std::errc() && stop == end && czxid != own;
+  const auto [stop, error] = std::from_chars(data.data(), end, mark.czxid);
+  return error == std::errc() && stop == end ? mark : HolderMark{};
 }
 
 std::vector<lock_delay::Action> LockDelay::step(const lock_delay::Event& event, Instant now) {
@@ -53,21 +62,37 @@ void LockDelay::look() {
 void LockDelay::on(const Looked& looked) {
   if (phase_ != Phase::kLooking) return;
   const bool ok = looked.answer.kind == Answer::Kind::kOk;
+  if (looked.answer.code == Code::kNoNode && !ok) {
+    return fail(Code::kLost, "our queue entry is gone");
+  }
   if (!ok && !may_be_repeated(looked.answer)) {
     return fail(looked.answer.code, "reading who held before");
   }
   if (!ok || !looked.synced) return pause(Phase::kPausingToLook);
   round_ = 0;
-  if (!has_vanished(looked.data, own_)) return mark();
-  if (wait_ == Wait::kNo) return fail(Code::kBusy, "a lock delay has to be waited out");
-  wait_out();
+  const HolderMark before = parse_mark(looked.data);
+  if (before.kind == HolderMark::Kind::kNobody || before.czxid == own_) return mark();
+  if (before.kind == HolderMark::Kind::kHeld) return note(before.czxid);
+  // An entry older than the note says nothing about how old the note is.
+  if (own_ < looked.mzxid) return wait_out(delay_);
+  const std::chrono::milliseconds age{looked.came_at - looked.marked_at};
+  const bool same_clock = epoch(own_) == epoch(looked.mzxid);
+  if (!same_clock || age.count() < 0) return note(before.czxid);
+  if (age >= delay_) return mark();
+  wait_out(delay_ - age);
 }
 
-void LockDelay::wait_out() {
+void LockDelay::note(std::int64_t vanished) {
+  phase_ = Phase::kNoting;
+  out_.emplace_back(Mark{format_vanished(vanished)});
+}
+
+void LockDelay::wait_out(std::chrono::milliseconds left_to_wait) {
+  if (wait_ == Wait::kNo) return fail(Code::kBusy, "a lock delay has to be waited out");
   phase_ = Phase::kWaitingOut;
   // In whole milliseconds: the longest delay a user can write does not fit into a Duration.
   const auto left = std::chrono::floor<std::chrono::milliseconds>(Instant::max() - now_);
-  out_.emplace_back(WaitOut{delay_ < left ? now_ + delay_ : Instant::max()});
+  out_.emplace_back(WaitOut{left_to_wait < left ? now_ + left_to_wait : Instant::max()});
 }
 
 void LockDelay::mark() {
@@ -77,12 +102,16 @@ void LockDelay::mark() {
 }
 
 void LockDelay::on(const Marked& marked) {
-  if (phase_ != Phase::kMarking) return;
+  const bool noting = phase_ == Phase::kNoting;
+  if (!noting && phase_ != Phase::kMarking) return;
   if (marked.answer.kind != Answer::Kind::kOk) {
-    if (may_be_repeated(marked.answer)) return pause(Phase::kPausingToMark);
+    if (may_be_repeated(marked.answer)) {
+      return pause(noting ? Phase::kPausingToLook : Phase::kPausingToMark);
+    }
     if (marked.answer.code == Code::kNoNode) return fail(Code::kLost, "our queue entry is gone");
     return fail(marked.answer.code, "leaving our mark");
   }
+  if (noting) return wait_out(delay_);
   if (now_ >= marked.lease_until) return pause(Phase::kPausingToMark);
   phase_ = Phase::kHolding;
   out_.emplace_back(Grant{});
@@ -127,7 +156,7 @@ void LockDelay::on(const Lost& lost) {
 void LockDelay::on(const LeaseOver&) {
   if (phase_ != Phase::kHolding) return;
   phase_ = Phase::kTelling;
-  out_.emplace_back(Lose{Code::kSessionLost});
+  out_.emplace_back(Lose{Code::kLost});
 }
 
 void LockDelay::on(const Told&) {

@@ -21,8 +21,8 @@ namespace latchkey::queue::lock_delay {
 struct Withdraw {
   Code code;
 };
-/// A sync of the directory and behind it, in the same flush, a read of its data: a server that lags
-/// might not have the mark of one who vanished. Answered by Looked.
+/// A sync of the directory and behind it, in the same flush, reads of its data and of our queue
+/// entry: a server that lags might not have the mark of one who vanished. Answered by Looked.
 struct Look {};
 /// Answered by Resumed, at this moment.
 struct WaitOut {
@@ -33,7 +33,8 @@ struct Pause {
   int round;
 };
 /// In one transaction check that our queue entry is there and set the directory's data: so that a
-/// mark is never written over a later holder's. Answered by Marked.
+/// mark is never written over a later holder's. Answered by Marked. It is how a holder is known,
+/// and how a vanished one is.
 struct Mark {
   std::string text;
 };
@@ -73,11 +74,15 @@ struct Failed {
 struct Lost {
   Code code;
 };
-/// `synced`: the sync in front was answered with success.
+/// `synced`: the sync in front was answered with success. Times are by the server's clock, in
+/// milliseconds; they mean something only in comparison.
 struct Looked {
-  bool synced;
-  Answer answer;
-  std::string data;
+  bool synced = false;
+  Answer answer = {};  ///< To the reads: the first that is not a success.
+  std::string data = {};
+  std::int64_t mzxid = 0;      ///< The transaction that wrote the data,
+  std::int64_t marked_at = 0;  ///< and when.
+  std::int64_t came_at = 0;    ///< When our queue entry was made.
 };
 struct Resumed {};
 /// The lease is that of this moment.
@@ -102,21 +107,31 @@ using Event =
 namespace latchkey::queue {
 
 /// What a lock with a delay keeps in its directory's data: who holds it. A holder that lets go
-/// wipes it out; one that vanishes cannot, and that is how the next one knows (H73).
+/// wipes it out; one that vanishes cannot, and that is how the next one knows (H73). Whoever sees
+/// that first writes it down, and the time of that writing is when the delay begins for all.
 ///
 ///     held 4294967321
+///     gone 4294967321
 [[nodiscard]] std::string format_holder(std::int64_t czxid);
+[[nodiscard]] std::string format_vanished(std::int64_t czxid);
 inline constexpr std::string_view kNoHolder = "";
 
-/// Has somebody before us, who are `own`, vanished without letting go? Anything we cannot read was
-/// put there by another hand and says nothing.
-[[nodiscard]] bool has_vanished(std::string_view data, std::int64_t own);
+struct HolderMark {
+  enum class Kind { kNobody, kHeld, kGone };
+
+  Kind kind = Kind::kNobody;
+  std::int64_t czxid = 0;
+};
+
+/// Anything we cannot read was put there by another hand and says nothing.
+[[nodiscard]] HolderMark parse_mark(std::string_view data);
 
 /// From being first in line to holding, under a lock delay: looks who held before, waits if that
 /// one vanished, leaves its own mark, and only then grants. A machine without I/O.
 ///
-///     in line ──► looking ──► waiting out ──► marking ──► holding ──► done
-///                    └───────────────────────────┘
+///     in line ──► looking ──► noting ──► waiting out ──► marking ──► holding ──► done
+///                    ├───────────────────────┘              │
+///                    └──────────────────────────────────────┘
 ///
 /// Until the Grant it believes nothing, like any waiter: a lease that runs out meanwhile, by the
 /// local clock, costs it neither its place nor the time it has waited. If the session has survived,
@@ -124,8 +139,11 @@ inline constexpr std::string_view kNoHolder = "";
 /// the proof of the lease under which it is granted (P5), and is made again if its answer came too
 /// late to prove anything. So the claim it stands on must not end with the lease: Until::kNodeGoes.
 ///
-/// One who would not wait fails with kBusy instead of waiting out, and leaves the mark as it is:
-/// the whole delay is the next one's.
+/// Whoever would not wait, or not for so long, still notes that a holder has vanished; who comes
+/// later, by the server's clock, waits only for what is left of the delay from there. So those who
+/// only ever try get the lock, too. A clock that was put back, or another server's after a change
+/// of leader, starts the delay again; one that was put forward shortens it for all but the one who
+/// saw it first.
 ///
 /// Exactly one of Grant and Fail comes out, once; after a Grant at most one Lose; Done comes last.
 /// A holder that lost its lease leaves its mark behind, as one that vanished.
@@ -143,6 +161,7 @@ class LockDelay {
   enum class Phase {
     kInLine,
     kLooking,
+    kNoting,  ///< That one before us has vanished.
     kWaitingOut,
     kMarking,
     kPausingToLook,
@@ -164,7 +183,9 @@ class LockDelay {
   void on(const lock_delay::Release&);
 
   void look();
-  void wait_out();
+  void note(std::int64_t vanished);
+  /// The whole delay, or what is left of it.
+  void wait_out(std::chrono::milliseconds left);
   void mark();
   void pause(Phase phase);
   void fail(Code code, std::string why);

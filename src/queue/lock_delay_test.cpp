@@ -14,20 +14,20 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(LockDelay, H73_AHolderThatLetGoHasNotVanished) {
-  EXPECT_FALSE(has_vanished(kNoHolder, 7));
-  EXPECT_FALSE(has_vanished(format_holder(7), 7)) << "that is us: the answer to our mark was lost";
-}
-
-TEST(LockDelay, H73_AMarkThatIsNotOursIsOfOneThatVanished) {
-  EXPECT_TRUE(has_vanished(format_holder(6), 7));
-  EXPECT_TRUE(has_vanished(format_holder(4'294'967'321), 7));
+TEST(LockDelay, AMarkSaysWhoHoldsOrWhoHasVanished) {
+  for (const std::int64_t czxid : {std::int64_t{7}, std::int64_t{4'294'967'321}}) {
+    EXPECT_EQ(parse_mark(format_holder(czxid)).kind, HolderMark::Kind::kHeld);
+    EXPECT_EQ(parse_mark(format_holder(czxid)).czxid, czxid);
+    EXPECT_EQ(parse_mark(format_vanished(czxid)).kind, HolderMark::Kind::kGone);
+    EXPECT_EQ(parse_mark(format_vanished(czxid)).czxid, czxid);
+  }
+  EXPECT_EQ(parse_mark(kNoHolder).kind, HolderMark::Kind::kNobody);
 }
 
 TEST(LockDelay, WhatOthersWroteThereSaysNothing) {
   for (const char* data :
-       {"held", "held ", "held x", "held 6x", "held 6\n", "HELD 6", "10.0.0.1"}) {
-    EXPECT_FALSE(has_vanished(data, 7)) << data;
+       {"held", "held ", "held x", "held 6x", "held 6\n", "HELD 6", "gone", "gone x", "10.0.0.1"}) {
+    EXPECT_EQ(parse_mark(data).kind, HolderMark::Kind::kNobody) << data;
   }
 }
 
@@ -70,10 +70,19 @@ struct Rig {
     return step(Looked{synced, {}, data});
   }
   std::vector<std::string> mark(Answer answer = {}) { return step(Marked{answer, lease_until}); }
-  /// A holder before us has vanished, and we have just seen it.
+  /// Of this age, by the server's clock, was the note of one that vanished when our entry came.
+  std::vector<std::string> look_at_note(std::chrono::milliseconds age) {
+    return step(Looked{.synced = true,
+                       .data = format_vanished(5),
+                       .mzxid = 6,
+                       .marked_at = 1'000'000,
+                       .came_at = 1'000'000 + age.count()});
+  }
+  /// A holder before us has vanished, and we are the first to see it.
   void wait_out() {
     step(First{7});
     look(format_holder(6));
+    mark();
   }
   void hold() {
     step(First{7});
@@ -98,16 +107,88 @@ TEST(LockDelay, H73_AfterAHolderThatVanishedItWaitsFirst) {
   Rig rig;
   rig.step(First{7});
 
-  EXPECT_THAT(rig.look(format_holder(6)), ElementsAre("wait until 110"));
+  EXPECT_THAT(rig.look(format_holder(6)), ElementsAre("mark gone 6"));
+  EXPECT_THAT(rig.mark(), ElementsAre("wait until 110"));
   EXPECT_THAT(rig.step(Resumed{}), ElementsAre("mark held 7"));
   EXPECT_THAT(rig.mark(), ElementsAre("grant"));
 }
 
-TEST(LockDelay, H73_OneWhoWouldNotWaitLeavesAtOnceAndTheMarkStays) {
+TEST(LockDelay, H73_WhatIsLeftOfADelayThatOthersBeganIsWaitedOut) {
+  Rig rig;
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.look_at_note(4s), ElementsAre("wait until 106"));
+}
+
+TEST(LockDelay, H73_ADelayThatIsOverIsNotWaitedOutAgain) {
   Rig rig(10s, Wait::kNo);
   rig.step(First{7});
 
-  EXPECT_THAT(rig.look(format_holder(6)),
+  EXPECT_THAT(rig.look_at_note(10s), ElementsAre("mark held 7"));
+  EXPECT_THAT(rig.mark(), ElementsAre("grant"));
+}
+
+TEST(LockDelay, H73_AnEntryOlderThanTheNoteSaysNothingAboutItsAge) {
+  Rig rig;
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.step(Looked{.synced = true,
+                              .data = format_vanished(5),
+                              .mzxid = 8,
+                              .marked_at = 0,
+                              .came_at = 1'000'000}),
+              ElementsAre("wait until 110"));
+}
+
+TEST(LockDelay, H73_AServerWhoseClockWasPutBackBeginsTheDelayAgain) {
+  Rig rig;
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.look_at_note(-1h), ElementsAre("mark gone 5"));
+  EXPECT_THAT(rig.mark(), ElementsAre("wait until 110"));
+}
+
+TEST(LockDelay, H73_AnotherLeadersClockSaysNothingAboutTheAgeOfTheNote) {
+  constexpr std::int64_t kNextEpoch = std::int64_t{1} << 32;
+  Rig rig;
+  rig.step(First{kNextEpoch + 1});
+
+  EXPECT_THAT(rig.look_at_note(1h), ElementsAre("mark gone 5"));
+  EXPECT_THAT(rig.mark(), ElementsAre("wait until 110"));
+}
+
+TEST(LockDelay, ANoteWhoseFateIsUnknownIsLookedFor) {
+  Rig rig;
+  rig.step(First{7});
+  rig.look(format_holder(6));
+
+  EXPECT_THAT(rig.mark(kMaybe), ElementsAre("pause 1"));
+  EXPECT_THAT(rig.step(Resumed{}), ElementsAre("look"));
+}
+
+TEST(LockDelay, H05_ANoteThatFindsOurEntryGoneIsALoss) {
+  Rig rig;
+  rig.step(First{7});
+  rig.look(format_holder(6));
+
+  EXPECT_THAT(rig.mark(no(Code::kNoNode)),
+              ElementsAre("give up", "fail: Lost, our queue entry is gone", "done"));
+}
+
+TEST(LockDelay, H05_ALookThatFindsOurEntryGoneIsALoss) {
+  Rig rig;
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.step(Looked{.synced = true, .answer = no(Code::kNoNode)}),
+              ElementsAre("give up", "fail: Lost, our queue entry is gone", "done"));
+}
+
+TEST(LockDelay, H73_OneWhoWouldNotWaitNotesThatAHolderVanishedAndLeaves) {
+  Rig rig(10s, Wait::kNo);
+  rig.step(First{7});
+
+  EXPECT_THAT(rig.look(format_holder(6)), ElementsAre("mark gone 6"));
+  EXPECT_THAT(rig.mark(),
               ElementsAre("give up", "fail: Busy, a lock delay has to be waited out", "done"));
   EXPECT_THAT(rig.step(Resumed{}), IsEmpty());
 }
@@ -124,7 +205,8 @@ TEST(LockDelay, ADelayThatDoesNotFitIntoTimeNeverEnds) {
   Rig rig(std::chrono::milliseconds::max());
   rig.step(First{7});
 
-  EXPECT_THAT(rig.look(format_holder(6)), ElementsAre("wait for ever"));
+  rig.look(format_holder(6));
+  EXPECT_THAT(rig.mark(), ElementsAre("wait for ever"));
 }
 
 TEST(LockDelay, AReadThatIsNotSyncedSaysNothing) {
@@ -235,7 +317,7 @@ TEST(LockDelay, H09_ALeaseThatRunsOutIsToldBeforeTheEntryIsGivenUpAndTheMarkStay
   Rig rig;
   rig.hold();
 
-  EXPECT_THAT(rig.step(LeaseOver{}), ElementsAre("lose: SessionLost"));
+  EXPECT_THAT(rig.step(LeaseOver{}), ElementsAre("lose: Lost"));
   EXPECT_THAT(rig.step(LeaseOver{}), IsEmpty());
   EXPECT_THAT(rig.step(Told{}), ElementsAre("give up", "done"));
 }

@@ -40,9 +40,11 @@ struct Create {
   Ask ask;
   std::string prefix;
 };
-/// getChildren of the directory. Answered by event::Listed.
+/// getChildren of the directory. Answered by event::Listed. One that may wait is of no use before
+/// those of our own session who are ahead have left, and may be answered from what they know.
 struct List {
   Ask ask;
+  bool may_wait = false;
 };
 /// As List, with a one-shot watch on the directory (event::DirectoryChanged).
 struct ListAndWatch {
@@ -148,10 +150,14 @@ struct Created {
 /// while their deletes are on the way (architecture, "same session"). What has ended is asked when
 /// the answer is delivered, not when it arrives, or a hold that ends in between is neither left out
 /// here nor told as Gone.
+///
+/// One that is not `fresh` was taken for another contender: it shows everybody who is ahead, and
+/// perhaps some who have left; but our own entry may be gone since.
 struct Listed {
   Ask ask;
   Answer answer;
   std::vector<std::string> children;
+  bool fresh = true;
 };
 struct Synced {
   Ask ask;
@@ -176,9 +182,8 @@ struct Watched {
   Ask ask;
   Answer answer;
 };
-/// A watched node was deleted, or a node of our own session has ended its hold or attempt (told to
-/// every contender of the session in this directory). A fact about the name, whoever asked: names
-/// do not return.
+/// A watched node was deleted, or a node of our own session that we watch has ended its hold or
+/// attempt. A fact about the name, whoever asked: names do not return.
 struct Gone {
   std::string name;
 };
@@ -187,6 +192,10 @@ struct Touched {
   std::string name;
 };
 struct DirectoryChanged {};
+/// The list that may wait does so: `name`, of our own session, is ahead. For people.
+struct Behind {
+  std::string name;
+};
 /// `answer.code` is that of the part that failed: kNodeExists for `to`, kNoNode for `from`.
 struct Exchanged {
   Ask ask;
@@ -222,8 +231,8 @@ struct Downgrade {};
 
 using Event = std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
                            event::Removed, event::Looked, event::Watched, event::Gone,
-                           event::Touched, event::DirectoryChanged, event::Proved, event::Resumed,
-                           event::Heartbeat, event::LeaseOver, event::SessionOver, event::Cancel,
-                           event::Release, event::Exchanged, event::Downgrade>;
+                           event::Touched, event::DirectoryChanged, event::Behind, event::Proved,
+                           event::Resumed, event::Heartbeat, event::LeaseOver, event::SessionOver,
+                           event::Cancel, event::Release, event::Exchanged, event::Downgrade>;
 
 }  // namespace latchkey::queue

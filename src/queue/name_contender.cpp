@@ -251,7 +251,7 @@ void NameContender::own_read(const event::NodeRead& read) {
 
 void NameContender::on(const event::LeaseOver&) {
   if (phase_ != Phase::kHolding) return;
-  lose(Code::kSessionLost);
+  lose(Code::kLost);
   withdraw(asks_.read);
   drop_watch();
   phase_ = Phase::kTelling;

@@ -255,7 +255,7 @@ TEST_F(NameContenderTest, AWatchThatIsRefusedIsTriedAgainIfThatMakesSense) {
 TEST_F(NameContenderTest, H09_ANodeLostByTheClockIsLookedForOnceTheHolderKnows) {
   hold();
   tell(event::LeaseOver{});
-  EXPECT_EQ(last<action::Lose>().code, Code::kSessionLost);
+  EXPECT_EQ(last<action::Lose>().code, Code::kLost);
   EXPECT_EQ(ever<action::RemoveNode>() + ever<action::Sync>(), 0);
   tell(event::Release{});
   EXPECT_TRUE(did_.empty());

@@ -66,6 +66,11 @@ enum class Tag { kLock, kRead, kWrite, kLatch, kLease };
 /// the text `_lock_`, which would make the node's name ambiguous, nor control characters.
 [[nodiscard]] bool is_lock_name(std::string_view name);
 
+/// The children of a semaphore's path: the queue in front, and the permits. Where there are permits
+/// there is `leases`; `locks` may be gone while nobody queues, and says nothing by itself.
+inline constexpr std::string_view kLocks = "locks";
+inline constexpr std::string_view kLeases = "leases";
+
 /// 128 random bits as `xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx`.
 [[nodiscard]] std::string format_guid(std::uint64_t high, std::uint64_t low);
 

@@ -8,6 +8,8 @@ namespace latchkey::queue {
 namespace {
 
 constexpr std::string_view kHeader = "latchkey/1";
+/// Behind the header, so that whatever stands at the end of an entry's data stays there.
+constexpr std::string_view kRequest = "\nrelease=requested";
 constexpr std::string_view kDigits = "0123456789ABCDEF";
 
 /// The length of the UTF-8 sequence that starts at `at`, 0 if what is there is not UTF-8.
@@ -129,6 +131,23 @@ std::optional<Owner> parse_owner(std::string_view data) {
     data = end == std::string_view::npos ? std::string_view{} : data.substr(end);
   }
   return owner;
+}
+
+std::string asking_to_let_go(std::string_view data) {
+  if (is_asked_to_let_go(data)) return std::string(data);
+  if (!parse_owner(data)) return std::string(kRevokeData);
+  std::string asking{data};
+  asking.insert(kHeader.size(), kRequest);
+  return asking;
+}
+
+bool is_asked_to_let_go(std::string_view data) {
+  if (data == kRevokeData) return true;
+  if (!data.starts_with(kHeader)) return false;
+  data.remove_prefix(kHeader.size());
+  if (!data.starts_with(kRequest)) return false;
+  data.remove_prefix(kRequest.size());
+  return data.empty() || data.front() == '\n';
 }
 
 }  // namespace latchkey::queue

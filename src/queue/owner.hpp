@@ -7,7 +7,7 @@
 
 namespace latchkey::queue {
 
-/// What a holder's node is set to by whoever asks it to let go: Curator's convention.
+/// What Curator sets a holder's node to, to ask it to let go.
 inline constexpr std::string_view kRevokeData = "__REVOKE__";
 
 /// Who stands behind a queue entry, as its node's data tells people and tools. Nothing is ever
@@ -38,5 +38,13 @@ struct Owner {
 /// Reads it back. Unknown keys are skipped, missing ones stay empty; nothing for data that is not
 /// ours (a Curator client writes its address there, kazoo an identifier).
 [[nodiscard]] std::optional<Owner> parse_owner(std::string_view data);
+
+/// What to set a node to that has `data`, so that its holder hears that it is to let go. One of
+/// ours keeps what it says about itself and gets `release=requested` as its second line; any other
+/// understands Curator's word only, and loses what it said.
+[[nodiscard]] std::string asking_to_let_go(std::string_view data);
+
+/// Whether the holder of a node with this data has been asked to let go, in either way.
+[[nodiscard]] bool is_asked_to_let_go(std::string_view data);
 
 }  // namespace latchkey::queue

@@ -48,6 +48,34 @@ TEST(Owner, OtherClientsDataIsNotOurs) {
   EXPECT_FALSE(parse_owner("__REVOKE__"));
 }
 
+TEST(Owner, WhoIsAskedToLetGoKeepsItsNote) {
+  const Owner owner{"db1", 4711, "backup", "2024-05-17T09:30:00Z", "nightly run"};
+  const std::string note = format_owner(owner) + "\nlock_delay=5000";
+  EXPECT_FALSE(is_asked_to_let_go(note));
+
+  const std::string asked = asking_to_let_go(note);
+
+  EXPECT_TRUE(is_asked_to_let_go(asked));
+  EXPECT_EQ(parse_owner(asked), owner);
+  EXPECT_TRUE(asked.ends_with("\n\nlock_delay=5000")) << "what others read at the end is there";
+  EXPECT_EQ(asking_to_let_go(asked), asked) << "once is enough";
+  EXPECT_TRUE(is_asked_to_let_go(asking_to_let_go("latchkey/1")));
+}
+
+TEST(Owner, OtherClientsAreAskedInCuratorsWay) {
+  for (const char* data : {"", "192.168.0.7", "latchkey/10\nhost=a", "__REVOKE__"}) {
+    EXPECT_EQ(asking_to_let_go(data), "__REVOKE__");
+  }
+  EXPECT_TRUE(is_asked_to_let_go("__REVOKE__"));
+  EXPECT_FALSE(is_asked_to_let_go("__REVOKE__ "));
+  EXPECT_FALSE(is_asked_to_let_go("10.0.0.7\nrelease=requested\n"));
+  EXPECT_FALSE(is_asked_to_let_go("latchkey/1\nrelease=requested-by-nobody\n"));
+}
+
+TEST(Owner, NoReasonCanPoseAsARequest) {
+  EXPECT_FALSE(is_asked_to_let_go(format_owner({.reason = "x\nrelease=requested\n"})));
+}
+
 TEST(Owner, AnyBytesSurvive) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {

@@ -7,6 +7,12 @@
 #include "queue/counter.hpp"
 
 namespace latchkey::queue {
+namespace {
+
+/// `locks` and `leases`: both are there while we queue and have leases.
+constexpr int kChildrenOfASemaphore = 2;
+
+}  // namespace
 
 std::optional<int> parse_size(std::string_view data) {
   while (!data.empty() && (data.back() == '\n' || data.back() == ' ')) data.remove_suffix(1);
@@ -31,11 +37,11 @@ Permits::Permits(Options options, GuidSource guids)
       directory_(leases_of(options_.path)) {}
 
 std::string Permits::leases_of(const std::string& path) {
-  return path == "/" ? "/leases" : path + "/leases";
+  return (path == "/" ? path : path + "/") + std::string(kLeases);
 }
 
 std::string Permits::locks_of(const std::string& path) {
-  return path == "/" ? "/locks" : path + "/locks";
+  return (path == "/" ? path : path + "/") + std::string(kLocks);
 }
 
 std::vector<PermitAction> Permits::step(const PermitEvent& event) {
@@ -188,7 +194,7 @@ void Permits::not_created(const Answer& answer) {
   }
   if (answer.code == Code::kNoNode) {
     // A second time means that somebody takes the directory away as fast as we make it (H39).
-    return std::exchange(made_once_, true) ? pause(AfterPause::kMake) : make_directory();
+    return std::exchange(made_once_, true) ? pause(AfterPause::kCheck) : check_path();
   }
   if (answer.code == Code::kNodeExists) {
     fail(Code::kCounterExhausted, "the sequence counter of " + directory_ +
@@ -230,6 +236,7 @@ void Permits::on(const event::Resumed& resumed) {
   if (!take(asks_.pause, resumed.ask)) return;
   switch (after_pause_) {
     case AfterPause::kSurvey: return survey();
+    case AfterPause::kCheck: return check_path();
     case AfterPause::kMake: return make_directory();
     case AfterPause::kSearch: return search();
     case AfterPause::kView: return view(vigil_);
@@ -298,6 +305,7 @@ void Permits::on(const event::SizeRead& read) {
   if (!ok) return view_refused(read.answer, "read the size of " + options_.path);
   size_known_ = true;
   stored_ = parse_size(read.data);
+  children_of_path_ = read.children;
   decide();
 }
 
@@ -334,6 +342,7 @@ void Permits::decide() {
     return leave();
   }
   if (stored_) agreed_ = true;
+  if (!path_is_clear_ && children_of_path_ > kChildrenOfASemaphore) return check_path();
   if (!stored_ && !std::exchange(warned_, true)) {
     out_.push_back(action::Warn{"no size is stored at " + options_.path + ": taken for " +
                                 std::to_string(*options_.size) +
@@ -403,6 +412,7 @@ std::string_view Permits::describe() const {
     case Phase::kNew: return "new";
     case Phase::kQueueing: return "queueing";
     case Phase::kEntering: return "entering";
+    case Phase::kChecking: return "checking the path";
     case Phase::kMaking: return "making the directory";
     case Phase::kPausing: return "pausing";
     case Phase::kSearching: return "searching";

@@ -26,6 +26,10 @@ namespace latchkey::queue {
 [[nodiscard]] std::size_t taken_up_to(std::span<const std::string> leases,
                                       std::span<const Place> own);
 
+/// The entries of other locks among the children of a semaphore's path: whoever queues there knows
+/// nothing of permits.
+[[nodiscard]] std::vector<std::string> strangers(std::span<const std::string> children);
+
 /// What the semaphore's machine wants done beyond what a Contender does.
 namespace action {
 
@@ -47,6 +51,10 @@ struct ReadSize {
   bool watch;
 };
 struct UnwatchSize {};
+/// getChildren of the semaphore's own node. Answered by event::PathListed.
+struct ListPath {
+  Ask ask;
+};
 /// To the caller: held, with one node for each permit, all made by the transaction `czxid`.
 struct GrantAll {
   std::vector<std::string> names;
@@ -61,11 +69,11 @@ struct Warn {
 
 using PermitAction =
     std::variant<action::Queue, action::Unqueue, action::CreateAll, action::ReadSize,
-                 action::UnwatchSize, action::GrantAll, action::Warn, action::List,
-                 action::ListAndWatch, action::Sync, action::MakeDirectory, action::RemoveDirectory,
-                 action::Look, action::Watch, action::Unwatch, action::UnwatchDirectory,
-                 action::Withdraw, action::Prove, action::Pause, action::Owe, action::Fail,
-                 action::Lose, action::Done>;
+                 action::UnwatchSize, action::ListPath, action::GrantAll, action::Warn,
+                 action::List, action::ListAndWatch, action::Sync, action::MakeDirectory,
+                 action::RemoveDirectory, action::Look, action::Watch, action::Unwatch,
+                 action::UnwatchDirectory, action::Withdraw, action::Prove, action::Pause,
+                 action::Owe, action::Fail, action::Lose, action::Done>;
 
 namespace event {
 
@@ -85,15 +93,22 @@ struct SizeRead {
   Ask ask;
   Answer answer;
   std::string data;
+  int children = 0;  ///< How many the node has.
 };
 struct SizeChanged {};
+struct PathListed {
+  Ask ask;
+  Answer answer;
+  std::vector<std::string> children;
+  std::vector<std::string> elders;  ///< Strangers among them that are older than the leases.
+};
 
 }  // namespace event
 
 using PermitEvent =
     std::variant<event::Start, event::First, event::OutOfLine, event::AllCreated, event::SizeRead,
-                 event::SizeChanged, event::Listed, event::Synced, event::Made, event::Removed,
-                 event::Looked, event::Watched, event::Gone, event::Touched,
+                 event::SizeChanged, event::PathListed, event::Listed, event::Synced, event::Made,
+                 event::Removed, event::Looked, event::Watched, event::Gone, event::Touched,
                  event::DirectoryChanged, event::Proved, event::Resumed, event::Heartbeat,
                  event::LeaseOver, event::SessionOver, event::Cancel, event::Release>;
 
@@ -112,6 +127,11 @@ using PermitEvent =
 ///
 /// While there are too many, the head watches the list of leases and the size: with several permits
 /// any holder may leave first, so no single node would do (H47).
+///
+/// A queue of entries at the path itself is another lock, which does not exclude this one. Its
+/// contenders fail where they find `leases`, so whoever makes that looks before, and whoever takes
+/// permits looks once more if the path has more children than a semaphore's two: an entry that
+/// stays is older than `leases`, and one that goes was a contender that fails.
 ///
 /// Exactly one of GrantAll and Fail comes out, once; after a grant at most one Lose; Done comes
 /// last. Losing one node is losing all of them.
@@ -147,6 +167,7 @@ class Permits : EntryMachine<PermitAction> {
     kNew,        ///< Not started.
     kQueueing,   ///< Reading the size, waiting in the queue in front, or both.
     kEntering,   ///< The creates are out, and the first view with them.
+    kChecking,   ///< Is there another kind of lock at the path?
     kMaking,     ///< The directory of the leases is being created.
     kPausing,    ///< Backing off; `after_pause_` says what comes next.
     kSearching,  ///< Sync and list are out, to learn what became of the creates (P7).
@@ -158,7 +179,7 @@ class Permits : EntryMachine<PermitAction> {
     kDraining,  ///< The counter nears its end: waiting for an empty directory (H35).
     kDone,
   };
-  enum class AfterPause { kSurvey, kMake, kSearch, kView, kDrain };
+  enum class AfterPause { kSurvey, kCheck, kMake, kSearch, kView, kDrain };
   struct Own {
     Place place;
     Ask watch = 0;
@@ -170,6 +191,7 @@ class Permits : EntryMachine<PermitAction> {
     Ask create = 0;
     Ask list = 0;
     Ask size = 0;
+    Ask path = 0;
     Ask sync = 0;
     Ask make = 0;
     Ask remove = 0;
@@ -183,6 +205,7 @@ class Permits : EntryMachine<PermitAction> {
   void on(const event::AllCreated& created);
   void on(const event::SizeRead& read);
   void on(const event::SizeChanged&);
+  void on(const event::PathListed& listed);
   void on(const event::Listed& listed);
   void on(const event::Synced& synced);
   void on(const event::Made& made);
@@ -204,6 +227,11 @@ class Permits : EntryMachine<PermitAction> {
   void survey();
   void surveyed(const event::SizeRead& read);
   void queue();
+
+  // Another kind of lock at the path (permits_path.cpp).
+  void check_path();
+  void wait_for_strangers(const std::vector<std::string>& here);
+  void refuse_path(const std::vector<std::string>& entries);
 
   // Our turn (permits.cpp).
   void enter();
@@ -274,7 +302,11 @@ class Permits : EntryMachine<PermitAction> {
   std::vector<std::string> children_;
   bool size_known_ = false;  ///< Read after the list in `children_`.
   std::optional<int> stored_;
-  std::string shortage_;  ///< Why the last view was not enough, for people.
+  int children_of_path_ = 0;            ///< Read with the size.
+  bool path_is_clear_ = false;          ///< No other kind of lock is at the path.
+  std::vector<std::string> strangers_;  ///< Seen at every check of the path since the first.
+  int looks_ = 0;                       ///< At the path, for those to go.
+  std::string shortage_;                ///< Why the last view was not enough, for people.
   Vigil vigil_ = Vigil::kNo;
   Arm list_arm_ = Arm::kNo;
   Arm size_arm_ = Arm::kNo;

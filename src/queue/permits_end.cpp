@@ -24,7 +24,7 @@ void Permits::on(const event::Release&) {
 void Permits::on(const event::LeaseOver&) {
   // A waiter believes nothing yet; it proves its lease before it is granted anything.
   if (phase_ != Phase::kHolding) return;
-  lose(Code::kSessionLost);
+  lose(Code::kLost);
   // The session may turn out to have survived, and then its nodes take up permits (H09).
   owe_own();
   finish();
@@ -91,8 +91,8 @@ void Permits::finish() {
   retract_view();
   drop_watches();
   drop_traces();
-  for (Ask* slot :
-       {&asks_.survey, &asks_.sync, &asks_.make, &asks_.remove, &asks_.prove, &asks_.pause}) {
+  for (Ask* slot : {&asks_.survey, &asks_.path, &asks_.sync, &asks_.make, &asks_.remove,
+                    &asks_.prove, &asks_.pause}) {
     withdraw(*slot);
   }
   unqueue();
@@ -150,6 +150,8 @@ void Permits::on(const event::Removed& removed) {
 void Permits::start_over() {
   drop_list_watch();
   made_once_ = false;
+  path_is_clear_ = false;
+  looks_ = 0;
   renew_guid();
   enter();
 }

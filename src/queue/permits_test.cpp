@@ -42,8 +42,27 @@ class PermitsTest : public MachineRig<PermitAction, action::GrantAll> {
     return names;
   }
 
-  void size_is(const std::string& data, Answer answer = kOk) {
-    tell(event::SizeRead{last<action::ReadSize>().ask, answer, data});
+  void size_is(const std::string& data, Answer answer = kOk, int children = 2) {
+    tell(event::SizeRead{last<action::ReadSize>().ask, answer, data, children});
+  }
+  void path_listed(std::vector<std::string> children, Answer answer = kOk,
+                   std::vector<std::string> elders = {}) {
+    tell(event::PathListed{last<action::ListPath>().ask, answer, std::move(children),
+                           std::move(elders)});
+  }
+  void resumed() { tell(event::Resumed{last<action::Pause>().ask}); }
+  /// Two of three permits are ours, and the path has a child too many.
+  void view_with_a_stranger() {
+    make(2);
+    size_is("3");
+    tell(event::First{});
+    created(4);
+    listed();
+    size_is("3", kOk, 3);
+  }
+  /// An entry of a mutex.
+  static std::string entry(int number) {
+    return node_prefix(format_guid(2, 2), Tag::kLock) + digits(number);
   }
   void created(int first) {
     const auto wish = last<action::CreateAll>();
@@ -137,6 +156,119 @@ TEST_F(PermitsTest, H46_AChildWithoutANumberTakesUpAPermitAsItDoesForCurator) {
   size_is("1");
 
   EXPECT_EQ(ever<action::Prove>(), 0);
+}
+
+// Another kind of lock at the path.
+
+TEST(SemaphoreStrangers, AreTheEntriesOfQueuesInAnyDialect) {
+  const std::vector<std::string> children = {"locks", "leases", "readme", "x-1-0000000003",
+                                             "6f7a__lock__0000000001"};
+  EXPECT_EQ(strangers(children),
+            (std::vector<std::string>{"x-1-0000000003", "6f7a__lock__0000000001"}));
+}
+
+TEST_F(PermitsTest, AUsualPathIsNotListed) {
+  hold();
+  EXPECT_EQ(ever<action::ListPath>(), 0);
+}
+
+TEST_F(PermitsTest, WhoHasToMakeTheLeasesLooksForAnotherLockBefore) {
+  make(1, 1);
+  size_is("", no(Code::kNoNode));
+  tell(event::First{});
+  created_not(no(Code::kNoNode));
+  EXPECT_EQ(did<action::Sync>(), 1);
+  EXPECT_EQ(ever<action::MakeDirectory>(), 0);
+  path_listed({"locks"});
+  EXPECT_EQ(last<action::MakeDirectory>().path, "/pool/leases");
+}
+
+TEST_F(PermitsTest, WhereAQueueIsNoLeasesAreMade) {
+  make(1, 1);
+  size_is("", no(Code::kNoNode));
+  tell(event::First{});
+  created_not(no(Code::kNoNode));
+  path_listed({"locks", entry(3)});
+
+  expect_failed(Code::kKindMismatch);
+  EXPECT_EQ(ever<action::MakeDirectory>(), 0);
+  EXPECT_EQ(did<action::Unqueue>(), 1);
+  EXPECT_EQ(did<action::Done>(), 1);
+}
+
+TEST_F(PermitsTest, AnEntryOlderThanTheLeasesIsAnotherLock) {
+  view_with_a_stranger();
+  path_listed({"locks", "leases", entry(3), entry(4)}, kOk, {entry(3)});
+
+  expect_failed(Code::kKindMismatch);
+  EXPECT_EQ(owed(), mine_);
+}
+
+TEST_F(PermitsTest, AYoungerOneIsGivenTimeToFailOrToEndWithItsSession) {
+  view_with_a_stranger();
+  for (int i = 0; i < 10; ++i) {
+    path_listed({"locks", "leases", entry(3), entry(4 + i)});
+    ASSERT_EQ(did<action::Pause>(), 1);
+    resumed();
+  }
+  path_listed({"locks", "leases", entry(20)});
+  EXPECT_EQ(ever<action::Fail>(), 0);
+  EXPECT_EQ(permits_->describe(), "viewing");
+}
+
+TEST_F(PermitsTest, OneThatStaysForLongIsALockOfAClientThatDoesNotLook) {
+  view_with_a_stranger();
+  for (int i = 0; i < 10; ++i) {
+    path_listed({"locks", "leases", entry(3)});
+    ASSERT_EQ(did<action::Pause>(), 1);
+    resumed();
+  }
+  path_listed({"locks", "leases", entry(3)});
+
+  expect_failed(Code::kKindMismatch);
+  EXPECT_EQ(owed(), mine_);
+}
+
+TEST_F(PermitsTest, AnEntryThatGoesWasAContenderThatHasFailed) {
+  view_with_a_stranger();
+  path_listed({"locks", "leases", entry(3)});
+  resumed();
+  path_listed({"locks", "leases", entry(4)});
+  listed();
+  size_is("3", kOk, 3);
+  proved();
+
+  EXPECT_EQ(did<action::GrantAll>(), 1);
+}
+
+TEST_F(PermitsTest, AChildThatIsNoContendersIsNobodysLock) {
+  view_with_a_stranger();
+  path_listed({"locks", "leases", "readme"});
+  listed();
+  size_is("3", kOk, 3);
+
+  EXPECT_EQ(did<action::Prove>(), 1);
+}
+
+TEST_F(PermitsTest, APathThatCannotBeListedNowIsListedLater) {
+  view_with_a_stranger();
+  path_listed({}, kMaybe);
+  EXPECT_EQ(did<action::ListPath>(), 1);
+  path_listed({}, no(Code::kOverloaded));
+  EXPECT_EQ(did<action::Pause>(), 1);
+  resumed();
+  path_listed({}, no(Code::kNotAuthorized));
+  EXPECT_EQ(ever<action::Fail>(), 0);
+  EXPECT_EQ(permits_->describe(), "viewing");
+}
+
+TEST_F(PermitsTest, H06_WhoGivesUpWhileItLooksAtThePathLeavesNothing) {
+  view_with_a_stranger();
+  tell(event::Cancel{Code::kTimedOut});
+
+  EXPECT_EQ(owed(), mine_);
+  EXPECT_EQ(did<action::Unqueue>(), 1);
+  EXPECT_EQ(did<action::Done>(), 1);
 }
 
 // The size.
@@ -395,7 +527,7 @@ TEST_F(PermitsTest, H05_LosingOneNodeIsLosingAll) {
 TEST_F(PermitsTest, H09_ALeaseThatEndsIsALossAndTheNodesAreOwed) {
   hold();
   tell(event::LeaseOver{});
-  EXPECT_EQ(last<action::Lose>().code, Code::kSessionLost);
+  EXPECT_EQ(last<action::Lose>().code, Code::kLost);
   EXPECT_EQ(owed(), mine_);
 }
 
@@ -424,11 +556,13 @@ TEST_F(PermitsTest, H39_AMissingDirectoryIsMadeAndASecondTimeAfterAPause) {
   size_is("1");
   tell(event::First{});
   created_not(no(Code::kNoNode));
+  path_listed({"locks"});
   EXPECT_EQ(last<action::MakeDirectory>().path, "/pool/leases");
   tell(event::Made{last<action::MakeDirectory>().ask, kOk});
   created_not(no(Code::kNoNode));
   EXPECT_EQ(did<action::Pause>(), 1);
-  tell(event::Resumed{last<action::Pause>().ask});
+  resumed();
+  path_listed({"locks"});
   EXPECT_EQ(did<action::MakeDirectory>(), 1);
 }
 
@@ -449,6 +583,7 @@ TEST_F(PermitsTest, H35_ACounterNearItsEndIsDrainedAndTheDirectoryMadeAnew) {
   EXPECT_EQ(did<action::CreateAll>(), 1);
   EXPECT_EQ(last<action::CreateAll>().prefix, node_prefix(format_guid(1, 2), Tag::kLease));
   created_not(no(Code::kNoNode));
+  path_listed({"locks"});
   EXPECT_EQ(did<action::MakeDirectory>(), 1);
 }
 

@@ -58,7 +58,7 @@ QueueEntry make_entry(Child child) {
     entry.session = child.stat->ephemeral_owner;
     entry.created_ms = child.stat->ctime_ms;
   }
-  entry.release_requested = child.data == kRevokeData;
+  entry.release_requested = is_asked_to_let_go(child.data);
   if (auto owner = parse_owner(child.data)) {
     entry.host = std::move(owner->host);
     entry.pid = owner->pid;
@@ -208,8 +208,8 @@ Queue semaphore_picture(std::string path, std::vector<Child> leases, std::vector
   std::vector<Contestant> waiting = take_contestants(front);
   add_warnings(queue, taken, leases);
   add_warnings(queue, waiting, front);
-  const std::int64_t not_granted =
-      waiting_leases(taken, waiting, mark ? parse_size(*mark) : std::nullopt);
+  queue.size = mark ? parse_size(*mark) : std::nullopt;
+  const std::int64_t not_granted = waiting_leases(taken, waiting, queue.size);
   int position = 0;
   for (Contestant& lease : taken) {
     const bool waits =

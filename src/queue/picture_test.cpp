@@ -108,6 +108,17 @@ TEST(Picture, ShowsWhoWasAskedToLetGo) {
   EXPECT_TRUE(picture("/locks/a", {asked}).entries.at(0).release_requested);
 }
 
+TEST(Picture, WhoWasAskedToLetGoIsStillKnown) {
+  Child asked = child(ours("lock-", "1"));
+  asked.data = asking_to_let_go(format_owner({.host = "db1", .pid = 4711}));
+
+  const QueueEntry entry = picture("/locks/a", {asked}).entries.at(0);
+
+  EXPECT_TRUE(entry.release_requested);
+  EXPECT_EQ(entry.host, "db1");
+  EXPECT_EQ(entry.pid, 4711);
+}
+
 TEST(Picture, AnEntryWeMayNotReadIsListedWithoutData) {
   const Queue queue = picture("/locks/a", {{ours("lock-", "1"), std::nullopt, ""}});
 
@@ -274,6 +285,12 @@ TEST(Picture, InASemaphoreLeasesAreHeldAndTheFrontQueueWaits) {
   EXPECT_EQ(queue.entries[3].node, "readme");
   EXPECT_EQ(queue.holders().size(), 2U);
   EXPECT_THAT(queue.warnings, IsEmpty());
+}
+
+TEST(Picture, ASemaphoresSizeIsShownIfItIsStored) {
+  EXPECT_EQ(semaphore_picture("/pool", {}, {}, {}, "8").size, 8);
+  EXPECT_EQ(semaphore_picture("/pool", {}, {}, {}, "10.0.0.1").size, std::nullopt);
+  EXPECT_EQ(semaphore_picture("/pool", {}, {}, {}).size, std::nullopt);
 }
 
 /// A lease of session 5, two of session 6, made together, and who queues in front.

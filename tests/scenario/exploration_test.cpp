@@ -115,6 +115,73 @@ TEST(Exploration, H27_UpToFiveArriveReleaseCancelAndCrashInEveryOrder) {
   }
 }
 
+// Companions: those of one session who wait for each other and share what they know.
+
+/// a, c, ... are companions, b, d, ... strangers to them and companions of each other.
+World make_companies(int contenders, World::Options options = {}) {
+  options.company = true;
+  World world(options);
+  for (int i = 0; i < 2; ++i) world.add_client();
+  for (int i = 0; i < contenders; ++i) {
+    world.add_slot(std::string(1, static_cast<char>('a' + i)), i % 2);
+  }
+  return world;
+}
+
+World make_company_line(int contenders) {
+  World world = make_companies(contenders);
+  for (int i = 0; i < contenders; ++i) {
+    world.start(i);
+    settle(world);
+  }
+  return world;
+}
+
+TEST(Exploration, H07_CompanionsTakeTurns) {
+  constexpr World::Options kCompany{.company = true};
+  expect_all_is_well(make_world(3, kCompany, Sessions::kShared), {});
+  expect_all_is_well(make_world(2, kCompany, Sessions::kShared), {.cuts = 2});
+  expect_all_is_well(make_world(3, kCompany, Sessions::kShared), {.cancels = 2});
+  expect_all_is_well(make_world(3, kCompany, Sessions::kShared), {.cuts = 1, .cancels = 1});
+  expect_all_is_well(make_world(2, kCompany, Sessions::kShared, true), {.cuts = 2});
+}
+
+TEST(Exploration, H07_CompanionsAmongStrangers) {
+  expect_all_is_well(make_companies(3), {.cuts = 1});
+  expect_all_is_well(make_companies(3), {.crashes = 1});
+  expect_all_is_well(make_company_line(4), {.cancels = 1});
+  expect_all_is_well(make_company_line(4), {.crashes = 1});
+  expect_all_is_well(make_company_line(4), {.cuts = 1});
+  expect_all_is_well(make_company_line(3), {.cuts = 1, .cancels = 1});
+}
+
+TEST(Exploration, H07_FiveCompanionsArriveReleaseCancelAndCrashInEveryOrder) {
+  constexpr World::Options kCompany{.company = true};
+  walk::expect_all_is_well_when_settled(SettledLine(make_companies(5)), walk::Alike::kNo);
+  walk::expect_all_is_well_when_settled(SettledLine(make_world(5, kCompany, Sessions::kShared)),
+                                        walk::Alike::kYes);
+}
+
+TEST(Exploration, H05_AnOperatorDeletesACompanionAtAnyMoment) {
+  constexpr World::Options kCompany{.company = true};
+  expect_all_is_well(make_world(2, kCompany, Sessions::kShared), {.deletions = 2, .heartbeats = 1});
+  expect_all_is_well(make_world(3, kCompany, Sessions::kShared), {.deletions = 1});
+  expect_all_is_well(make_company_line(3), {.deletions = 1, .heartbeats = 1});
+}
+
+TEST(Exploration, H09_TheLeaseOfCompanionsEnds) {
+  constexpr World::Options kCompany{.company = true};
+  expect_all_is_well(make_world(2, kCompany, Sessions::kShared), {.lease_ends = 2});
+  expect_all_is_well(make_world(2, kCompany, Sessions::kShared), {.cuts = 1, .lease_ends = 1});
+}
+
+TEST(Exploration, H35_H39_CompanionsInADirectoryThatEndsOrGoes) {
+  World world = make_world(2, {.company = true}, Sessions::kShared);
+  expect_all_is_well(world, {.removals = 2});
+  world.set_counter((1 << 30) - 1);
+  expect_all_is_well(world, {.cancels = 1});
+}
+
 TEST(ExplorationFinds, H27_AWakeTakenForAGrantAmongFiveWhoComeAndGo) {
   walk::expect_found(walk::Settled(SettledLine(make_world(5, {.mutant = Mutant::kWakeIsGrant})),
                                    walk::Alike::kYes),
@@ -144,6 +211,15 @@ TEST(Exploration, H72_WithAndWithoutTheShortcutTheSameOnesAreGrantedInTheSameOrd
 }
 
 // A net that catches nothing is worth nothing: each classic mistake has to be found.
+
+TEST(ExplorationFinds, H26_ACompanionThatLeavesUntold) {
+  expect_found(make_world(2, {.mutant = Mutant::kLeavesUntold, .company = true}, Sessions::kShared),
+               {}, "waits for a companion that has left");
+}
+
+TEST(ExplorationFinds, H02_ACompanionsListFromBeforeOurCreate) {
+  expect_found(make_companies(5, {.mutant = Mutant::kListWithoutUs}), {}, "is ahead");
+}
 
 TEST(ExplorationFinds, H02_ASearchWithoutSync) {
   const World world =

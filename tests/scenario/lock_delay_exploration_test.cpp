@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -36,6 +37,8 @@ enum class Mutant {
   kNone,
   kDoesNotWait,
   kWaitsForAnotherTime,
+  kCountsFromTheHold,
+  kForgetsToNote,
   kTakesAnyMarkForItsOwn,
   kBelievesAnUnsyncedRead,
   kBelievesALateProof,
@@ -68,6 +71,8 @@ struct Troubles {
   int cuts = 0;          ///< Of a connection, with whatever is on its way.
   int robberies = 0;     ///< Another hand deletes an entry.
   int failed_syncs = 0;  ///< And the read behind it shows what was there before.
+  int pauses = 0;        ///< In which half of the delay passes and nothing else happens.
+  int set_backs = 0;     ///< Of the server's clock.
 };
 
 class World {
@@ -99,6 +104,8 @@ class World {
 
   void start(int who) {
     at(who).is = Is::kWaiting;
+    at(who).came_at = wall();
+    at(who).came = time_;
     queue_.push_back(who);
   }
   void cancel(int who) {
@@ -142,9 +149,11 @@ class World {
     answer(who, reply);
   }
   void resume(int who) {
-    const bool waited = std::exchange(at(who).waits_out, false);
+    if (at(who).waits_until && mutant_ != Mutant::kDoesNotWait) {
+      time_ = std::max(time_, *at(who).waits_until);
+    }
+    at(who).waits_until.reset();
     at(who).pauses = false;
-    if (waited && mutant_ != Mutant::kDoesNotWait && has_entry(who)) must_wait_ = false;
     feed(who, Resumed{});
   }
   void tell(int who) {
@@ -162,6 +171,11 @@ class World {
 
   // Troubles.
 
+  void pass_time() { ++time_; }
+  void put_clock_back() {
+    torn_ = true;
+    set_back_ += 3;
+  }
   void crash(int who, std::size_t landed) {
     land_first(who, landed);
     at(who).crashed = true;
@@ -213,11 +227,16 @@ class World {
  private:
   enum class Is { kAway, kWaiting, kHolding, kOver };
   enum class Kind { kLook, kMark, kWipe, kDelete };
+  struct DirectoryMark {
+    int holder = 0;  ///< 0: nobody; otherwise the contender's number and one.
+    bool gone = false;
+    int at = 0;  ///< By the server's clock.
+  };
   struct Request {
     Kind kind = Kind::kLook;
     int lapse = 0;  ///< How many there had been when it was sent.
     Answer answer = {};
-    int seen = 0;  ///< Whose mark a Look has found.
+    DirectoryMark mark = {};  ///< What a Look has found or a Mark sets.
     bool synced = true;
   };
   struct Contender {
@@ -231,7 +250,10 @@ class World {
     bool lapsed = false;
     int lapse = 0;
     bool pauses = false;
-    bool waits_out = false;
+    std::optional<int> waits_until;  ///< Of a lock delay.
+    int came_at = 0;                 ///< By the server's clock;
+    int came = 0;                    ///< and in truth.
+    bool older_than_mark = false;    ///< Its entry is.
     bool telling = false;
     bool crashed = false;
     bool expired = false;
@@ -261,7 +283,7 @@ class World {
   void remove(int who) {
     if (std::erase(queue_, who) == 0) return;
     if (!at(who).granted) return;
-    if (!at(who).wiped) must_wait_ = true;
+    if (!at(who).wiped) vanished_ = time_;
     let_go_ = at(who).let_go;
   }
 
@@ -270,19 +292,28 @@ class World {
     const bool mine = has_entry(who) || mutant_ == Mutant::kMarksWithoutACheck;
     switch (request.kind) {
       case Kind::kDelete: return remove(who);
-      case Kind::kLook: request.seen = request.synced ? mark_ : mark_before_; return;
+      case Kind::kLook:
+        request.mark = request.synced ? mark_ : mark_before_;
+        if (!has_entry(who)) request.answer = {Answer::Kind::kNo, Code::kNoNode};
+        return;
       case Kind::kMark:
         if (!mine) request.answer = {Answer::Kind::kNo, Code::kNoNode};
-        if (mine) set_mark(who + 1);
+        if (mine && (!request.mark.gone || mutant_ != Mutant::kForgetsToNote)) {
+          set_mark(request.mark);
+        }
         return;
       case Kind::kWipe:
         if (!mine) return;
-        set_mark(0);
+        set_mark({});
         at(who).wiped = true;
         return;
     }
   }
-  void set_mark(int mark) { mark_before_ = std::exchange(mark_, mark); }
+  void set_mark(DirectoryMark mark) {
+    mark.at = wall();
+    mark_before_ = std::exchange(mark_, mark);
+    for (Contender& one : all_) one.older_than_mark = one.is != Is::kAway;
+  }
   /// Of what is on its way the first so many still take effect; the rest is lost.
   void land_first(int who, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) land(who, at(who).sent[i]);
@@ -293,10 +324,20 @@ class World {
       const bool late = at(who).lapsed && mutant_ != Mutant::kBelievesALateProof;
       return feed(who, Marked{reply.answer, late ? kNow : kNow + 1h});
     }
-    const int seen = mutant_ == Mutant::kTakesAnyMarkForItsOwn ? who + 1 : reply.seen;
+    DirectoryMark seen = reply.mark;
+    if (mutant_ == Mutant::kTakesAnyMarkForItsOwn) seen = {.holder = who + 1};
+    if (mutant_ == Mutant::kCountsFromTheHold) seen.gone = true;
     const bool synced = reply.synced || mutant_ == Mutant::kBelievesAnUnsyncedRead;
-    feed(who, Looked{synced, reply.answer,
-                     seen == 0 ? std::string(queue::kNoHolder) : queue::format_holder(seen)});
+    feed(who, Looked{.synced = synced,
+                     .answer = reply.answer,
+                     .data = text(seen),
+                     .mzxid = at(who).older_than_mark ? who + 2 : who,
+                     .marked_at = seen.at * kHalf.count(),
+                     .came_at = at(who).came_at * kHalf.count()});
+  }
+  static std::string text(const DirectoryMark& mark) {
+    if (mark.holder == 0) return std::string(queue::kNoHolder);
+    return mark.gone ? queue::format_vanished(mark.holder) : queue::format_holder(mark.holder);
   }
 
   void feed(int who, const queue::lock_delay::Event& event) {
@@ -317,15 +358,21 @@ class World {
     send(who, Kind::kLook);
   }
   void carry_out(int who, const WaitOut& action) {
-    if (action.until != kNow + kDelay) violate("waits for another time than it should");
+    const int age = at(who).older_than_mark ? 0 : at(who).came_at - mark_.at;
+    const bool sound = action.until == kNow + kDelay - age * kHalf;
+    if (!sound && set_back_ == 0 && has_entry(who))
+      violate("waits for another time than it should");
     if (!torn_ && let_go_) violate("waits though the last holder let go");
-    at(who).waits_out = true;
+    at(who).waits_until = time_ + static_cast<int>((action.until - kNow) / kHalf);
   }
   void carry_out(int who, const Pause&) { at(who).pauses = true; }
   void carry_out(int who, const Mark& action) {
-    if (action.text != queue::format_holder(who + 1)) violate("leaves another's mark");
+    const queue::HolderMark mark = queue::parse_mark(action.text);
+    const bool gone = mark.kind == queue::HolderMark::Kind::kGone;
+    if (gone == (mark.czxid == who + 1)) violate("leaves another's mark");
     if (mutant_ == Mutant::kGrantsBeforeTheMark) return feed(who, Marked{{}, kNow + 1h});
     send(who, Kind::kMark);
+    at(who).sent.back().mark = {.holder = static_cast<int>(mark.czxid), .gone = gone};
   }
   void carry_out(int who, const Wipe&) { send(who, Kind::kWipe); }
   void carry_out(int who, const GiveUp& action) {
@@ -350,8 +397,10 @@ class World {
     at(who).granted = true;
     if (at(who).lapsed) violate("granted under a lease that is over");
     if (at(who).robbed) return;  // It believes what is not so, for a while.
-    if (mark_ != who + 1) violate("holds without a mark");
-    if (must_wait_) violate("holds without having waited");
+    if (mark_.holder != who + 1 || mark_.gone) violate("holds without a mark");
+    if (vanished_ && time_ - *vanished_ < kHalves) violate("holds without having waited");
+    vanished_.reset();
+    noted_.reset();
     for (int other = 0; other < static_cast<int>(all_.size()); ++other) {
       const bool holds = other != who && at(other).is == Is::kHolding && !at(other).robbed;
       if (holds) violate("two hold at once");
@@ -362,6 +411,10 @@ class World {
     if (mutant_ == Mutant::kForgetsToAnswer) return;
     if (at(who).is != Is::kWaiting) violate("answered twice");
     at(who).is = Is::kOver;
+    if (action.code == Code::kBusy && set_back_ == 0) {
+      if (noted_ && at(who).came - *noted_ >= kHalves) violate("is busy though the delay is over");
+      if (!noted_) noted_ = time_;
+    }
     if (errs(Mutant::kAnswersTwice)) carry_out(who, action);
   }
   void carry_out(int who, const Lose& action) {
@@ -378,18 +431,25 @@ class World {
   }
 
   static constexpr Instant kNow{1h};
-  static constexpr std::chrono::milliseconds kDelay{10};
+  static constexpr int kHalves = 2;
+  static constexpr std::chrono::milliseconds kHalf{5};
+  static constexpr std::chrono::milliseconds kDelay = kHalf * kHalves;
+
+  [[nodiscard]] int wall() const { return time_ - set_back_; }
 
   Troubles left_;
   const Mutant mutant_;
   bool erred_ = false;
   std::vector<Contender> all_;
-  std::deque<int> queue_;   ///< By the leader's order.
-  int mark_ = 0;            ///< 0: nobody's; otherwise the contender's number and one.
-  int mark_before_ = 0;     ///< What a server that lags still shows.
-  bool must_wait_ = false;  ///< A holder has vanished, and nobody has waited since.
-  bool let_go_ = true;      ///< The last holder did.
-  bool torn_ = false;       ///< Something happened that may cost a wait in vain.
+  std::deque<int> queue_;  ///< By the leader's order.
+  DirectoryMark mark_;
+  DirectoryMark mark_before_;    ///< What a server that lags still shows.
+  int time_ = 0;                 ///< In halves of the delay.
+  int set_back_ = 0;             ///< By how much the server's clock is behind.
+  std::optional<int> vanished_;  ///< When a holder has, and nobody has held since.
+  std::optional<int> noted_;     ///< When somebody was first refused for that.
+  bool let_go_ = true;           ///< The last holder did.
+  bool torn_ = false;            ///< Something happened that may cost a wait in vain.
   std::string violation_;
 };
 
@@ -405,6 +465,9 @@ std::vector<Step<World>> World::steps() const {
     steps.may("start " + std::to_string(i), [i](World& w) { w.start(i); });
     break;
   }
+  steps.trouble("half of the delay passes", &Troubles::pauses, [](World& w) { w.pass_time(); });
+  steps.trouble("the clock is put back", &Troubles::set_backs,
+                [](World& w) { w.put_clock_back(); });
   return steps.take();
 }
 
@@ -442,7 +505,7 @@ void World::add_natural_steps(int i, Steps<World>& steps) const {
   }
   if (!self.replies.empty() && !self.done)
     steps.soon("receive" + who, [i](World& w) { w.receive(i); });
-  if ((self.pauses || self.waits_out) && !self.done) {
+  if ((self.pauses || self.waits_until) && !self.done) {
     steps.soon("resume" + who, [i](World& w) { w.resume(i); });
   }
   if (self.telling) steps.soon("tell" + who, [i](World& w) { w.tell(i); });
@@ -475,12 +538,21 @@ void World::add_deeds(int i, Steps<World>& steps) const {
 
 std::size_t World::key() const {
   mini::Fold fold;
+  // Only differences of times matter, and none beyond the delay.
+  const auto fold_time = [&](int time, int now) {
+    fold.number(static_cast<std::uint64_t>(std::min(now - time, kHalves) + 8));
+  };
+  const auto fold_mark = [&](const DirectoryMark& mark) {
+    fold.number(static_cast<std::uint64_t>(mark.holder));
+    fold.flags({mark.gone});
+    fold_time(mark.at, wall());
+  };
   const auto fold_all = [&](const std::deque<Request>& requests, const Contender& self) {
     fold.number(requests.size());
     for (const Request& one : requests) {
       fold.kind(one.kind);
       fold.kind(one.answer.kind);
-      fold.number(static_cast<std::uint64_t>(one.seen));
+      fold_mark(one.mark);
       fold.flags({one.synced, one.lapse == self.lapse});
     }
   };
@@ -491,18 +563,23 @@ std::size_t World::key() const {
     if (self.is == Is::kAway || nothing_left) continue;
     queue::LockDelayProbe::fold(self.machine, fold);
     fold.flags({self.first, self.withdrawn, self.granted, self.wiped, self.let_go, self.lapsed,
-                self.pauses, self.waits_out, self.telling, self.crashed, self.expired, self.robbed,
-                self.lost, self.done});
+                self.pauses, self.waits_until.has_value(), self.older_than_mark, self.telling,
+                self.crashed, self.expired, self.robbed, self.lost, self.done});
+    if (self.waits_until) fold_time(*self.waits_until, time_);
+    fold_time(self.came_at, mark_.at);
+    fold_time(self.came, noted_.value_or(time_));
     fold_all(self.sent, self);
     fold_all(self.replies, self);
   }
   fold.number(queue_.size());
   for (const int who : queue_) fold.number(static_cast<std::uint64_t>(who));
-  fold.number(static_cast<std::uint64_t>(mark_));
-  fold.number(static_cast<std::uint64_t>(mark_before_));
-  fold.flags({must_wait_, let_go_, torn_, erred_});
+  fold_mark(mark_);
+  fold_mark(mark_before_);
+  if (vanished_) fold_time(*vanished_, time_);
+  if (noted_) fold_time(*noted_, time_);
+  fold.flags({vanished_.has_value(), noted_.has_value(), let_go_, torn_, erred_});
   for (const int count : {left_.cancels, left_.crashes, left_.lapses, left_.cuts, left_.robberies,
-                          left_.failed_syncs}) {
+                          left_.failed_syncs, left_.pauses, left_.set_backs}) {
     fold.number(static_cast<std::uint64_t>(count));
   }
   return fold.sum();
@@ -527,6 +604,17 @@ TEST(LockDelayExploration, H73_ThreeWhoVanishAndGiveUpDuringTheDelay) {
 TEST(LockDelayExploration, H73_WhoeverWouldNotWaitLeavesTheDelayToTheOthers) {
   expect_all_is_well(World(4, {.cancels = 1, .crashes = 1}, Mutant::kNone, 2));
   expect_all_is_well(World(3, {.crashes = 1, .lapses = 1, .cuts = 1}, Mutant::kNone, 1));
+}
+
+TEST(LockDelayExploration, H73_ThoseWhoOnlyTryHoldWhenTheDelayIsOver) {
+  expect_all_is_well(World(4, {.crashes = 1, .pauses = 3}, Mutant::kNone, 4));
+  expect_all_is_well(World(3, {.crashes = 2, .pauses = 3}, Mutant::kNone, 3));
+  expect_all_is_well(World(3, {.crashes = 1, .cuts = 1, .pauses = 2}, Mutant::kNone, 2));
+}
+
+TEST(LockDelayExploration, H73_ADelayThatOthersBeganIsWaitedOutFromThere) {
+  expect_all_is_well(World(4, {.cancels = 2, .crashes = 1, .pauses = 2}));
+  expect_all_is_well(World(3, {.cancels = 1, .crashes = 2, .pauses = 2, .set_backs = 1}));
 }
 
 TEST(LockDelayExploration, H73_ASilenceDuringTheDelayCostsNobodyItsPlace) {
@@ -558,6 +646,7 @@ struct Broken {
   Mutant mutant;
   const char* found;
   Troubles troubles = {.cancels = 1, .crashes = 1, .lapses = 1};
+  int impatient = 0;
 };
 
 void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.name; }
@@ -565,12 +654,22 @@ void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.name; }
 class LockDelayExplorationFinds : public testing::TestWithParam<Broken> {};
 
 TEST_P(LockDelayExplorationFinds, H73_AClaimThat) {
-  expect_found(World(3, GetParam().troubles, GetParam().mutant), GetParam().found);
+  expect_found(World(3, GetParam().troubles, GetParam().mutant, GetParam().impatient),
+               GetParam().found);
 }
 
 constexpr Broken kBroken[] = {
     {"DoesNotWait", Mutant::kDoesNotWait, "holds without having waited"},
     {"WaitsForAnotherTime", Mutant::kWaitsForAnotherTime, "waits for another time than it should"},
+    {"CountsFromTheHold",
+     Mutant::kCountsFromTheHold,
+     "holds without having waited",
+     {.crashes = 1, .pauses = 2}},
+    {"ForgetsToNote",
+     Mutant::kForgetsToNote,
+     "is busy though the delay is over",
+     {.crashes = 1, .pauses = 2},
+     3},
     {"TakesAnyMarkForItsOwn", Mutant::kTakesAnyMarkForItsOwn, "holds without having waited"},
     {"BelievesAnUnsyncedRead",
      Mutant::kBelievesAnUnsyncedRead,

@@ -38,7 +38,7 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
               asks.make != 0, asks.remove != 0, asks.watch != 0, asks.own_watch != 0,
               asks.prove != 0, asks.pause != 0, asks.exchange != 0, asks.look != 0,
               self.may_downgrade_, self.directory_watched_, self.parents_.has_begun(),
-              self.own_.has_value(), self.drained_once_});
+              self.own_.has_value(), self.drained_once_, self.fresh_});
   fold.text(self.guid_);
   fold.text(own(self));
   fold.kind(self.options_.tag);
@@ -162,7 +162,12 @@ void World::check() {
   for (const Slot& slot : slots_) {
     const Waiting waiting = waiting_of(slot.machine);
     const Client& client = clients_[static_cast<std::size_t>(slot.client)];
-    if (!waiting.waits || client.crashed || !is_idle(slot.client)) continue;
+    if (client.crashed || client.session_known_over || !is_idle(slot.client)) continue;
+    if (is_stranded(slot)) violate(slot.name + " waits for nobody of its company");
+    if (!slot.companion.empty() && !client.company.owner_of(slot.companion)) {
+      violate(slot.name + " waits for a companion that has left");
+    }
+    if (!waiting.waits || !slot.companion.empty()) continue;
     const bool herd = ContenderProbe::watches_directory(slot.machine);
     if ((!herd && !leader_.entries.contains(waiting.watched)) ||
         !client.server_watches.contains(waiting.watched)) {
@@ -191,7 +196,8 @@ void World::check_at_rest() {
   for (const Slot& slot : slots_) {
     if (slot.done || !slot.started || at(slot.client).crashed || slot.holding) continue;
     if (slot.robbed) {
-      violate(slot.name + " sleeps without a node");
+      // Who waits to be due finds out then.
+      if (slot.waiting_list == 0) violate(slot.name + " sleeps without a node");
     } else {
       const auto own = queue::parse_place(own_node(static_cast<int>(&slot - slots_.data())));
       if (own ? queue::admit(places, *own).holds() : places.empty()) {
@@ -236,6 +242,7 @@ std::size_t World::key() const {
     requests(client.ghosts, itself);
     requests(client.inbox, [](const Message& one) -> const Request& { return one.request; });
     for (const Message& message : client.inbox) fold_message(message, fold);
+    fold.text(client.company.describe());
     fold.number(client.timers.size());
     for (const auto& [slot, ask] : client.timers) fold.kind(slot);
   }
@@ -243,7 +250,10 @@ std::size_t World::key() const {
     ContenderProbe::fold(slot.machine, fold);
     fold.texts(slot.wanted_watches);
     fold.flags({slot.started, slot.cancelled, slot.granted, slot.failed, slot.holding, slot.done,
-                slot.saw_own_missing, slot.robbed, slot.shares, slot.downgrading});
+                slot.saw_own_missing, slot.robbed, slot.shares, slot.downgrading,
+                slot.waiting_list != 0});
+    fold.text(slot.entry);
+    fold.text(slot.companion);
   }
   return fold.sum();
 }

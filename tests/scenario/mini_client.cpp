@@ -44,7 +44,11 @@ int World::add_slot(const std::string& name, int client, queue::Contender::Optio
     const std::uint64_t low = count++;
     return queue::format_guid(low == 0 ? who : static_cast<std::uint64_t>(slot) + 1, low);
   };
+  const bool in_company = options_.company && options.tag == queue::Tag::kLock &&
+                          options.watching == queue::Watching::kNearest &&
+                          options.wait == queue::Wait::kYes;
   slots_.emplace_back(name, client, queue::Contender(std::move(options), guids));
+  slots_.back().in_company = in_company;
   return slot;
 }
 
@@ -93,7 +97,9 @@ class Carrier {
   Carrier(World& world, int slot) : world_(world), slot_(slot), self_(world.slot_at(slot)) {}
 
   void operator()(const action::Create& one) { ask(Kind::kCreate, one.ask, one.prefix); }
-  void operator()(const action::List& one) { ask(Kind::kList, one.ask); }
+  void operator()(const action::List& one) {
+    if (!world_.waits_to_be_due(slot_, one)) ask(Kind::kList, one.ask);
+  }
   void operator()(const action::Sync& one) { ask(Kind::kSync, one.ask); }
   void operator()(const action::MakeDirectory& one) { ask(Kind::kMake, one.ask, one.path); }
   void operator()(const action::RemoveDirectory& one) { ask(Kind::kRemove, one.ask); }
@@ -104,6 +110,7 @@ class Carrier {
     ask(Kind::kListAndWatch, one.ask);
   }
   void operator()(const action::Watch& one) {
+    if (world_.watches_companion(slot_, one)) return;
     self_.wanted_watches.insert(one.name);
     ask(Kind::kWatch, one.ask, one.name);
   }
@@ -114,7 +121,12 @@ class Carrier {
   void operator()(const action::UnwatchDirectory&) { world_.unwatch(slot_, ""); }
   void operator()(const action::Withdraw& one) { world_.withdraw(slot_, one.ask); }
   void operator()(const action::Owe& one) { world_.owe(slot_, one.name); }
-  void operator()(const action::Grant& one) { world_.granted(slot_, one); }
+  void operator()(const action::Grant& one) {
+    world_.granted(slot_, one);
+    if (!self_.in_company) return;
+    world_.at(self_.client).company.holds(static_cast<queue::Company::Id>(slot_));
+    world_.tell_due(self_.client);
+  }
   void operator()(const action::Pause& one) {
     world_.at(self_.client).timers.emplace_back(slot_, one.ask);
     world_.say(self_.name + " pauses, round " + std::to_string(one.round));
@@ -135,6 +147,7 @@ class Carrier {
     world_.say(self_.name + " loses: " + std::string(name(one.code)));
   }
   void operator()(const action::Done&) {
+    world_.leave_company(slot_);
     if (!self_.granted && !self_.failed) world_.violate(self_.name + " ends without an answer");
     if (self_.holding) world_.violate(self_.name + " ends while it holds");
     self_.done = true;
@@ -190,11 +203,13 @@ void World::owe(int slot, const std::string& name) {
   at(client).debts.push_back(name);
   send(client, {Kind::kDelete, -1, 0, name});
   for (std::size_t other = 0; other < slots_.size(); ++other) {
-    if (slots_[other].client == client && static_cast<int>(other) != slot) {
+    const bool hears = !options_.company || slots_[other].wanted_watches.contains(name);
+    if (slots_[other].client == client && static_cast<int>(other) != slot && hears) {
       slots_[other].wanted_watches.erase(name);  // The delete will use the watch up.
       tell(static_cast<int>(other), event::Gone{name});
     }
   }
+  if (name == slot_at(slot).entry) leave_company(slot);
 }
 
 bool World::anyone_wants(int client, const std::string& watch) const {
@@ -204,6 +219,7 @@ bool World::anyone_wants(int client, const std::string& watch) const {
 }
 
 void World::unwatch(int slot, const std::string& name) {
+  if (slot_at(slot).companion == name && !name.empty()) return slot_at(slot).companion.clear();
   slot_at(slot).wanted_watches.erase(name);
   const int client = slot_at(slot).client;
   if (anyone_wants(client, name)) return;
@@ -213,6 +229,10 @@ void World::unwatch(int slot, const std::string& name) {
 
 void World::withdraw(int slot, queue::Ask ask) {
   Client& client = at(slot_at(slot).client);
+  if (slot_at(slot).waiting_list == ask) {
+    slot_at(slot).waiting_list = 0;
+    return client.company.goes_alone(static_cast<queue::Company::Id>(slot));
+  }
   std::erase(client.timers, std::pair{slot, ask});
   const auto found = std::find_if(client.unsent.begin(), client.unsent.end(), [&](const auto& one) {
     return one.slot == slot && one.ask == ask;
@@ -220,7 +240,9 @@ void World::withdraw(int slot, queue::Ask ask) {
   if (found == client.unsent.end()) return;
   const bool create = found->kind == Kind::kCreate;
   client.unsent.erase(found);
-  if (create) tell(slot, event::Created{ask, {Answer::Kind::kNo, Code::kCancelled}, "", 0});
+  if (!create) return;
+  tell(slot, event::Created{ask, {Answer::Kind::kNo, Code::kCancelled}, "", 0});
+  take_place(slot, {});
 }
 
 // ---- The wire -----------------------------------------------------------------------------------
@@ -240,6 +262,8 @@ void World::deliver(int client, const Message& message) {
     const int slot = static_cast<int>(i);
     if (slots_[i].client != client || slots_[i].done) continue;
     if (message.kind == Message::Kind::kGone) {
+      self.company.gone(message.name);
+      if (options_.company && !slots_[i].wanted_watches.contains(message.name)) continue;
       slots_[i].wanted_watches.erase(message.name);
       // A downgrade deletes it itself.
       if (message.name == own_node(slot) && !slots_[i].downgrading) {
@@ -269,10 +293,14 @@ void World::deliver_reply(int client, const Message& message) {
   switch (request.kind) {
     case Kind::kDelete: std::erase(self.debts, request.name); return;
     case Kind::kCreate:
-      return tell(slot, event::Created{request.ask, message.answer, message.name, message.czxid});
+      tell(slot, event::Created{request.ask, message.answer, message.name, message.czxid});
+      return take_place(slot, message);
     case Kind::kList:
     case Kind::kListAndWatch: {
       std::vector<std::string> children = message.children;
+      if (slot_at(slot).in_company && message.answer.kind == Answer::Kind::kOk) {
+        self.company.listed(children);
+      }
       const std::string own = own_node(slot);
       const bool missing = std::find(children.begin(), children.end(), own) == children.end();
       if (!own.empty() && missing) {
@@ -324,6 +352,7 @@ void World::deliver_watched(int client, const Message& message) {
     }
   } else {
     slot_at(request.slot).wanted_watches.erase(request.name);
+    if (answer.code == Code::kNoNode) self.company.gone(request.name);
     if (options_.mutant == Mutant::kDeafToNoNode) answer = kOk;
     if (request.name == own_node(request.slot)) slot_at(request.slot).saw_own_missing = true;
   }
@@ -334,7 +363,9 @@ void World::deliver_watched(int client, const Message& message) {
 void World::ambiguous(int client, const Request& request) {
   const queue::Ask ask = request.ask;
   switch (request.kind) {
-    case Kind::kCreate: return tell(request.slot, event::Created{ask, kMaybe, "", 0});
+    case Kind::kCreate:
+      tell(request.slot, event::Created{ask, kMaybe, "", 0});
+      return take_place(request.slot, {});
     case Kind::kList:
     case Kind::kListAndWatch: return tell(request.slot, event::Listed{ask, kMaybe, {}});
     case Kind::kSync: return tell(request.slot, event::Synced{ask, kMaybe});
@@ -385,6 +416,7 @@ void World::attach(int client, Attach to) {
     self.debts.clear();
     self.watches.clear();
     self.timers.clear();
+    self.company = queue::Company();
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].client != client) continue;
       slots_[i].wanted_watches.clear();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "queue/company.hpp"
 #include "queue/contender.hpp"
 #include "scenario/mini_tree.hpp"
 
@@ -27,6 +28,8 @@ enum class Mutant {
   kNameIsIdentity,     ///< H04: whoever carries our guid is us.
   kGrantWithoutProof,  ///< H12: the lease is taken on trust.
   kReadersNotCounted,  ///< H44: a writer does not see the reader in its predecessor's place.
+  kLeavesUntold,       ///< H26: a companion leaves, and who waits for it is not told.
+  kListWithoutUs,      ///< H02: a list from before our create counts, too.
 };
 
 struct Request {
@@ -84,6 +87,7 @@ struct Client {
   std::set<std::string> watches;  ///< Registered on the client's side.
   std::vector<std::string> debts;
   std::vector<std::pair<int, queue::Ask>> timers;
+  queue::Company company;  ///< Of its slots; a member's id is its slot.
 };
 
 /// One attempt at the lock.
@@ -105,6 +109,11 @@ struct Slot {
   bool downgrading = false;      ///< A second answer is to come.
   bool saw_own_missing = false;  ///< It was shown a state without its node.
   bool robbed = false;           ///< An operator has deleted its node.
+
+  bool in_company = false;
+  std::string entry;            ///< What its company knows it by.
+  queue::Ask waiting_list = 0;  ///< Until it is due.
+  std::string companion;        ///< The one it watches.
 };
 
 /// A few clients, a leader, a server for each client, and every message between them in the open.
@@ -118,6 +127,7 @@ class World {
     Mutant mutant = Mutant::kNone;
     bool repeat_guids = false;  ///< All attempts draw the same guid (H08).
     queue::Relist relist = queue::Relist::kWhenNeeded;
+    bool company = false;  ///< Slots of one client know of each other.
   };
 
   World() : World(Options{}) {}
@@ -204,6 +214,14 @@ class World {
   void deliver_watched(int client, const Message& message);
   void ambiguous(int client, const Request& request);
   void granted(int slot, const queue::action::Grant& grant);
+
+  // Their company (mini_company.cpp), as recipes/attempt.cpp keeps it.
+  [[nodiscard]] bool waits_to_be_due(int slot, const queue::action::List& list);
+  void take_place(int slot, const Message& created);
+  [[nodiscard]] bool watches_companion(int slot, const queue::action::Watch& watch);
+  void leave_company(int slot);
+  void tell_due(int client);
+  [[nodiscard]] bool is_stranded(const Slot& slot) const;
   [[nodiscard]] bool anyone_wants(int client, const std::string& watch) const;
   [[nodiscard]] std::string own_node(int slot) const;
 

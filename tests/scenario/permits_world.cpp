@@ -89,6 +89,7 @@ class Carrier {
   }
   void operator()(const action::Warn&) {}
   // Not in this world: the directory is there and stays, and holders hear of no deletion.
+  void operator()(const action::ListPath&) { world_.violate("looked at the path"); }
   void operator()(const action::MakeDirectory&) { world_.violate("made the directory"); }
   void operator()(const action::RemoveDirectory&) { world_.violate("removed the directory"); }
   void operator()(const action::Watch&) {}

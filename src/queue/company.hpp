@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "queue/node_name.hpp"
+
+namespace latchkey::queue {
+
+/// Those of one session who want one lock, in the order of their entries. Whoever has another of
+/// them ahead waits for that one and needs to know nothing else; a list that one of them was given
+/// is good for everybody whose entry is in it, for nobody comes to stand ahead of an entry later
+/// (P2). So a thousand of them need about as many bytes each as one of ten, and not a thousand
+/// names each.
+///
+///     if (!company.enters(me)) list();
+///     company.is_at(me, place);                             // The answer to its create.
+///     for (Company::Id one : company.take_due()) look(one, company.known_to(one));
+///
+/// All of them exclude each other: readers and permits are no company. What it does not promise:
+/// that an entry which a list shows is still there. Thread safety: one thread at a time.
+class Company {
+ public:
+  using Id = std::uint64_t;
+
+  explicit Company(std::vector<std::string> extra_tags = {}) : extra_tags_(std::move(extra_tags)) {}
+
+  /// Its create is about to leave. True: others wait already, so it need not look before it is due.
+  /// It may enter again, which forgets its place.
+  [[nodiscard]] bool enters(Id id);
+  void is_at(Id id, const Place& place);
+  /// It no longer waits to be due: it looks by itself, or not at all.
+  void goes_alone(Id id);
+  void holds(Id id);
+  /// Its entry is being given up, or it was told that it is gone.
+  void leaves(Id id);
+
+  /// What the server answered to one of them, and what it said of a name later. A writer of a
+  /// read-write lock that is gone stays in: it may have become a reader, and only a look tells
+  /// (H44).
+  void listed(const std::vector<std::string>& children);
+  void gone(const std::string& name);
+
+  /// Those who have to look now, each once: nobody of the company is ahead of it any more, or only
+  /// the holder, who may be followed any moment.
+  [[nodiscard]] std::vector<Id> take_due();
+  /// Its own entry and those ahead of it, as far as the last list goes; nothing if its entry is not
+  /// in there, and only the server can tell.
+  [[nodiscard]] std::optional<std::vector<std::string>> known_to(Id id) const;
+
+  /// The nearest of the company that is ahead; nothing if there is none.
+  [[nodiscard]] std::optional<std::string> ahead_of(Id id) const;
+  /// Whose entry is this? Nothing: of none of them.
+  [[nodiscard]] std::optional<Id> owner_of(const std::string& name) const;
+  /// For tests: all that decides what it does next.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  using Entry = std::pair<std::int32_t, std::string>;  ///< Number and name.
+  struct Member {
+    std::optional<Entry> entry;
+    bool waits = false;  ///< To be due.
+    bool holds = false;
+  };
+  using Line = std::map<Entry, Id>;
+
+  [[nodiscard]] std::optional<Entry> entry_of(const std::string& child) const;
+  void forget_place(Member& member);
+  /// The one at `at` may have become due.
+  void consider(Line::const_iterator at);
+
+  std::vector<std::string> extra_tags_;
+  std::map<Id, Member> members_;
+  Line line_;               ///< Those who have a place.
+  std::set<Entry> listed_;  ///< By the last list, and not known to be gone.
+  std::vector<Id> due_;
+  std::size_t holders_ = 0;
+};
+
+}  // namespace latchkey::queue

@@ -1,0 +1,75 @@
+// Is there another kind of lock at the semaphore's path? Off the usual way: when the directory of
+// the leases has to be made, and when the path has more children than a semaphore's.
+#include <algorithm>
+#include <utility>
+
+#include "queue/permits.hpp"
+
+namespace latchkey::queue {
+
+std::vector<std::string> strangers(std::span<const std::string> children) {
+  std::vector<std::string> entries;
+  std::copy_if(children.begin(), children.end(), std::back_inserter(entries),
+               [](const std::string& child) { return parse_place(child).has_value(); });
+  return entries;
+}
+
+/// Behind a sync: nobody is refused for what was true yesterday.
+void Permits::check_path() {
+  retract_view();
+  drop_traces();
+  withdraw(asks_.sync);
+  phase_ = Phase::kChecking;
+  ask<action::Sync>(asks_.sync);
+  ask<action::ListPath>(asks_.path);
+}
+
+void Permits::on(const event::PathListed& listed) {
+  if (!take(asks_.path, listed.ask)) return;
+  if (listed.answer.kind == Answer::Kind::kAmbiguous) return check_path();
+  if (listed.answer.kind == Answer::Kind::kNo && is_retryable(listed.answer.code)) {
+    return pause(AfterPause::kCheck);
+  }
+  // What we may not list, or what is gone, cannot be told from a path that is ours alone.
+  const std::vector<std::string> here = strangers(listed.children);
+  const bool is_semaphore =
+      std::find(listed.children.begin(), listed.children.end(), kLeases) != listed.children.end();
+  if (!is_semaphore && !here.empty()) return refuse_path(here);
+  if (own_.empty()) return make_directory();
+  if (!listed.elders.empty()) return refuse_path(listed.elders);
+  wait_for_strangers(here);
+}
+
+/// Whoever came when there were leases is about to fail, or its session is dead: in either case it
+/// goes. What stays for long is a lock of a client that does not look.
+void Permits::wait_for_strangers(const std::vector<std::string>& here) {
+  constexpr int kMostLooks = 10;  // Pauses grow: together as long as a usual time-out.
+  const auto is_gone = [&](const std::string& entry) {
+    return std::find(here.begin(), here.end(), entry) == here.end();
+  };
+  if (looks_ == 0) strangers_ = here;
+  std::erase_if(strangers_, is_gone);
+  if (strangers_.empty()) {
+    looks_ = 0;
+    path_is_clear_ = true;
+    return view(vigil_);
+  }
+  if (options_.wait == Wait::kNo && looks_ > 0) {
+    fail(Code::kBusy, strangers_.front() + " has come to " + options_.path +
+                          " itself, as if that were a mutex, and has not gone yet");
+    return leave();
+  }
+  if (++looks_ > kMostLooks) return refuse_path(strangers_);
+  pause(AfterPause::kCheck);
+}
+
+void Permits::refuse_path(const std::vector<std::string>& entries) {
+  const std::string others =
+      entries.size() > 1 ? " and " + std::to_string(entries.size() - 1) + " more" : std::string();
+  fail(Code::kKindMismatch, entries.front() + others + " in " + options_.path +
+                                " itself: a mutex or the like, which knows nothing of permits; "
+                                "choose another path");
+  leave();
+}
+
+}  // namespace latchkey::queue
