@@ -43,7 +43,10 @@ int run(Session& session, const std::string& home, const std::string& day, const
 }
 
 int main(int argc, char** argv) {
-  if (argc != 5) return std::cerr << "cron CONNECT NAME DAY COMMAND\n", 2;
+  if (argc != 5) {
+    std::cerr << "usage: " << argv[0] << " CONNECT NAME DAY COMMAND\n";
+    return 64;
+  }
   auto session = Session::open(argv[1], {}, deadline_in(10s));
   if (!session) return std::cerr << session.error() << '\n', 1;
   const int result = run(*session, std::string("/cron/") + argv[2], argv[3], argv[4]);

@@ -60,7 +60,10 @@ class Store {
 };
 
 int main(int argc, char** argv) {
-  if (argc != 5) return std::cerr << "leader CONNECT DIRECTORY STORE NAME\n", 2;
+  if (argc != 5) {
+    std::cerr << "usage: " << argv[0] << " CONNECT DIRECTORY STORE NAME\n";
+    return 64;
+  }
   SessionOptions options;
   options.timeout = 2s;
   auto session = Session::open(argv[1], options, deadline_in(10s));

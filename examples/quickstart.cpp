@@ -1,3 +1,7 @@
+// Waits for one lock and says so. It looks for a service at 127.0.0.1:2181, such as
+// `latchkey serve --memory`:
+//
+//     latchkey_example_quickstart
 #include <iostream>
 
 #include "latchkey/mutex.hpp"

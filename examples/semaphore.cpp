@@ -1,3 +1,6 @@
+// Takes some of eight GPUs, all of them or none, and keeps them until enter is pressed.
+//
+//     latchkey_example_semaphore [HOW_MANY [CONNECT]]
 #include "latchkey/semaphore.hpp"
 
 #include <cstdlib>
@@ -6,10 +9,12 @@
 using namespace latchkey;
 using namespace std::chrono_literals;
 
-/// Takes some of eight GPUs, all of them or none: `latchkey_example_semaphore [how many
-/// [CONNECT]]`.
 int main(int argc, char** argv) {
   const int wanted = argc > 1 ? std::atoi(argv[1]) : 2;
+  if (wanted < 1 || argc > 3) {
+    std::cerr << "usage: " << argv[0] << " [HOW_MANY [CONNECT]]\n";
+    return 64;
+  }
   auto session = Session::open(argc > 2 ? argv[2] : "127.0.0.1:2181", {}, deadline_in(5s));
   if (!session) return std::cerr << session.error() << '\n', 1;
   // Whoever comes first stores the size; another one is refused, so no two programs disagree.

@@ -77,13 +77,15 @@ struct ElectionOptions {
 
   /// Asked every `health_period` while leading, on the session's executor. False, or an exception,
   /// resigns (H74): a leader that is connected but cannot act must not lead. A call that does not
-  /// return within the period counts as false, and the hook is not called again before it has.
+  /// return within the period counts as false, and the hook is not called again before it has. The
+  /// period is at least a millisecond.
   std::function<bool()> is_healthy = {};
   std::chrono::milliseconds health_period{1'000};
 
   /// How long a candidate stays out of the queue after a term: at least `min_pause` after a term
   /// shorter than `short_term`, doubled with every further short one up to `max_pause`; nothing
-  /// after a long one (H75). A try that fails counts as a short term.
+  /// after a long one (H75). A try that fails counts as a short term. None of them is negative, and
+  /// the most is no less than the least: otherwise the election is kFailed with kInvalidOption.
   std::chrono::milliseconds min_pause{100};
   std::chrono::milliseconds max_pause{30'000};
   std::chrono::milliseconds short_term{10'000};

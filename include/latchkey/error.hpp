@@ -67,6 +67,7 @@ enum class Code {
   kLost,              ///< What we held or waited with is gone: deleted by another hand, or run out.
   kCounterExhausted,  ///< The directory's sequence counter is at its end.
   kSizeMismatch,      ///< The semaphore has another size than the caller thinks.
+  kKindMismatch,      ///< Another kind of lock is at this path.
 
   // A server of our own.
   kInUse = 501,  ///< Another process has the address or the data folder.
@@ -92,7 +93,8 @@ enum class Effect {
 /// time-out. Open a new one.
 [[nodiscard]] LATCHKEY_EXPORT bool is_session_over(Code code) noexcept;
 
-/// Category "latchkey", so that an Error can travel as a std::error_code.
+/// Category "latchkey", so that an Error can travel as a std::error_code. The path and the details,
+/// which only the Error knows, stay behind; message() says what the code means: "no such node".
 ///
 ///     const std::error_code code = result.error();
 ///     if (code == make_error_code(Code::kBusy)) return;

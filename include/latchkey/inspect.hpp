@@ -17,7 +17,7 @@
 namespace latchkey::inline v0 {
 
 /// One child of a lock's directory, as far as its name, stat and data tell.
-struct QueueEntry {
+struct LATCHKEY_EXPORT QueueEntry {
   enum class Standing {
     kHolds,
     kWaits,
@@ -44,17 +44,22 @@ struct QueueEntry {
   std::string since;
   std::string reason;
   std::string data;
+
+  friend bool operator==(const QueueEntry&, const QueueEntry&) = default;
 };
 
-struct Queue {
+struct LATCHKEY_EXPORT Queue {
   std::string directory;
   bool exists = false;
+  std::optional<int> size = {};     ///< How many permits a semaphore has, if it is stored.
   std::vector<QueueEntry> entries;  ///< Contenders in order of arrival, then the foreign ones.
   /// Sentences for people: clients in one directory that do not see each other, a counter near its
   /// end, and the like. Empty: nothing to worry about.
   std::vector<std::string> warnings;
 
   [[nodiscard]] std::vector<const QueueEntry*> holders() const;
+
+  friend bool operator==(const Queue&, const Queue&) = default;
 };
 
 /// The queue of a Mutex, RwLock, MultiLock member or Election, as data. A picture of one moment
@@ -72,8 +77,8 @@ struct Queue {
 
 /// The queue as it changes: `handler` gets it once at the start and again after every change, in
 /// order, on the session's executor. Changes that follow each other closely may come as one, and
-/// those that come while the handler runs do. It ends with an Error as the last call if the session
-/// ends or the directory may not be read.
+/// those that come while the handler runs do; no two in a row are equal. It ends with an Error as
+/// the last call if the session ends or the directory may not be read.
 ///
 ///     QueueWatch watch(session, "/locks/invoices", [](Result<Queue> queue) { show(queue); });
 ///
@@ -97,10 +102,11 @@ class LATCHKEY_EXPORT QueueWatch {
   std::shared_ptr<State> state_;
 };
 
-/// Asks whoever holds with `node` (its full path) to let go, in Curator's way: see
-/// Lease::release_requested(). The owner's data in the node is overwritten by it.
+/// Asks whoever holds with `node` (its full path) to let go: see Lease::release_requested(). An
+/// entry of ours keeps what it says about its owner; the data of any other is overwritten, in
+/// Curator's way.
 /// Errors: kNoNode (it has let go), kInvalidOption (the node belongs to no session: perhaps the
-/// lock itself was named), and those of Session::set().
+/// lock itself was named), and those of Session::get() and Session::set().
 ///
 ///     auto asked = revoke(session, "/locks/invoices/" + holder->node, deadline_in(2s));
 LATCHKEY_EXPORT Result<void> revoke(Session& session, const Path& node, Deadline deadline);

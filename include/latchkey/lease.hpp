@@ -38,6 +38,9 @@ LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, LeaseState state);
 enum class Released {
   kNow,       ///< The server has been sent the release.
   kDeferred,  ///< No connection: the release goes out with the next one, or with the session's end.
+  /// This hold has ended and the lock stays: the owner of a RecursiveMutex has it by another Lease,
+  /// or a local hand-over has passed it on. Nothing was sent.
+  kStillHeld,
   kAlreadyOver,  ///< There was nothing to release: lost before, or released before.
 };
 
@@ -53,8 +56,9 @@ enum class Released {
 /// where the effect happens. See docs/guarantees.md.
 ///
 /// Move-only; the one value is the hold, whatever thread it is on. Destroying it never waits and
-/// never throws. Thread safety: any thread for the const members; one thread at a time for the
-/// rest.
+/// never throws. One that was moved from is as one that was released, without token, node and loss
+/// signal: to ask for those ends the process with a message. Thread safety: any thread for the
+/// const members; one thread at a time for the rest.
 class LATCHKEY_EXPORT Lease {
  public:
   explicit Lease(std::shared_ptr<recipes::Hold> hold) noexcept;
@@ -94,7 +98,10 @@ class LATCHKEY_EXPORT Lease {
   ///     Multi writes{{Set{"/ledger", row}}};
   ///     if (auto ours = lease->guard(writes); !ours) return ours.error();
   ///     auto outcome = session.call(writes, deadline);
+  ///     if (!outcome) return outcome.error();  // Perhaps written: see Error::effect().
+  ///     if (!outcome->committed) return outcome->parts.front().error();  // Nothing was written.
   ///
+  /// A call that was answered is not yet one that was carried out: `committed` says so.
   /// The session's requests run in order, so what was sent before release() is covered as well.
   [[nodiscard]] Result<void> guard(Multi& multi) const;
 

@@ -46,9 +46,10 @@ class LATCHKEY_EXPORT Lock {
   /// place in the queue is given up: at once if the server can be reached, otherwise as soon as it
   /// can, at the latest when the session ends.
   /// Errors: kTimedOut, kCancelled, kLost (somebody deleted our queue entry), kSessionLost,
-  /// kAuthFailed, kClosed, kNotAuthorized, kCounterExhausted, kNoNode (the session's chroot does
-  /// not exist), kServerError; and, with nothing sent, kInvalidPath, kInvalidOption, kTooLarge,
-  /// kForked, kWouldDeadlock.
+  /// kAuthFailed, kClosed, kNotAuthorized, kCounterExhausted, kKindMismatch (a semaphore where a
+  /// queue is wanted, or the other way round), kNoNode (the session's chroot does not exist),
+  /// kServerError; and, with nothing sent, kInvalidPath, kInvalidOption, kTooLarge, kForked,
+  /// kWouldDeadlock.
   [[nodiscard]] Result<Lease> lock(Deadline deadline, std::stop_token stop = {}) const {
     return lock_async(deadline, std::move(stop)).wait();
   }

@@ -31,7 +31,8 @@ namespace latchkey::inline v0 {
 /// in the queue. An answer that nobody takes (a dropped future, a destroyed coroutine) lets go of
 /// the lock by itself.
 ///
-/// Thread safety: one thread at a time.
+/// One request, one answer: to use one that was sent or moved from ends the process with a message.
+/// Ask the Lock for another. Thread safety: one thread at a time.
 class LATCHKEY_EXPORT LockRequest {
  public:
   using Handler = std::function<void(Result<Lease>)>;

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -25,6 +26,16 @@ Deadline deadline_after(const std::chrono::duration<Rep, Period>& span) {
       seconds < std::chrono::duration_cast<std::chrono::duration<double>>(Duration::max() / 2);
   return fits ? deadline_in(std::chrono::duration_cast<Duration>(span)) : Deadline::never();
 }
+
+/// What the façades throw: says what the Error said, and not what its code means once more.
+class Refusal : public std::system_error {
+ public:
+  explicit Refusal(const Error& error) : std::system_error(error), message_(error.message()) {}
+  [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
+};
 
 }  // namespace detail
 
@@ -84,8 +95,8 @@ class Lockable {
  private:
   void refuse_again() const {
     if (owner_.load() != Owner::this_thread()) return;
-    throw std::system_error(make_error_code(Code::kWouldDeadlock),
-                            "lock " + lock_.path() + ": this thread holds it already");
+    throw detail::Refusal(
+        Error(Code::kWouldDeadlock, "lock " + lock_.path() + ": this thread holds it already"));
   }
 
   void refuse_others(const char* verb) const {
@@ -135,7 +146,7 @@ class Lockable {
     }
     leave();
     if (no && lease.error() == *no) return false;
-    throw std::system_error(lease.error(), lease.error().message());
+    throw detail::Refusal(lease.error());
   }
 
   const Lock lock_;
@@ -214,8 +225,8 @@ class SharedLockable {
     {
       const std::lock_guard guard(mutex_);
       if (holds_.contains(self)) {
-        throw std::system_error(make_error_code(Code::kWouldDeadlock),
-                                "lock " + lock.path() + ": this thread holds it already");
+        throw detail::Refusal(
+            Error(Code::kWouldDeadlock, "lock " + lock.path() + ": this thread holds it already"));
       }
     }
     auto lease = mode == Mode::kTry ? lock.try_lock() : lock.lock(deadline);
@@ -223,7 +234,7 @@ class SharedLockable {
       const bool no = (mode == Mode::kTry && lease.error() == Code::kBusy) ||
                       (mode == Mode::kTimed && lease.error() == Code::kTimedOut);
       if (no) return false;
-      throw std::system_error(lease.error(), lease.error().message());
+      throw detail::Refusal(lease.error());
     }
     const std::lock_guard guard(mutex_);
     holds_.emplace(self, Held{side, std::move(*lease)});

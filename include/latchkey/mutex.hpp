@@ -16,6 +16,8 @@ namespace latchkey::inline v0 {
 /// limit is reached first counts.
 ///
 ///     Mutex mutex(session, "/locks/cache", {.hand_over = {.count = 10, .time = 20ms}});
+///
+/// Neither may be negative.
 struct HandOver {
   int count = 0;  ///< Holds in a row on one queue entry; 0 and 1 mean none is passed on.
   std::chrono::milliseconds time{50};
@@ -33,7 +35,8 @@ struct MutexOptions {
   /// made open to everyone.
   std::vector<Acl> acl = open_acl();
   Parent parent = Parent::kContainer;
-  /// Further texts that stand right before the number in other programs' queue entries.
+  /// Further texts that stand right before the number in other programs' queue entries. None may be
+  /// empty.
   std::vector<std::string> extra_tags = {};
   /// Off by default: strictly first come, first served. With it, those who wait on the same session
   /// for the same lock, with the same options `reason` aside, share one queue entry and pass the
@@ -41,8 +44,9 @@ struct MutexOptions {
   /// Their tokens differ in Token::hold(), so the resource has to compare whole tokens.
   HandOver hand_over = {};
   /// For resources that cannot check tokens: when a holder vanished without letting go, the next
-  /// one waits this long before it is granted the lock; try_lock() is kBusy meanwhile and leaves
-  /// the whole delay to whoever comes next. Every contender has to use the same value,
+  /// one waits this long before it is granted the lock; try_lock() is kBusy meanwhile. The delay
+  /// begins when somebody first looks, and if that one gives up it goes on by the server's clock
+  /// for whoever comes later. Every contender has to use the same value,
   /// and all of them Latchkey; it costs one more write for each hold. A directory made for such a
   /// lock is persistent; one that others made as a container may be removed together with the mark
   /// of the vanished one, and the delay with it. Not for named locks.
@@ -59,6 +63,10 @@ struct MutexOptions {
 /// Uncontended, lock() costs the caller one write on the server and unlocking nothing. The queue's
 /// entries are named as Apache Curator's, so Java services can queue for the same lock; see
 /// docs/interop.md.
+///
+/// A path is for one kind of lock. Where a semaphore is, which has a child `leases`, lock() fails
+/// with kKindMismatch, and so do the permits of a Semaphore where a queue is. The service's root
+/// and its own /zookeeper are no place for a lock (kInvalidPath).
 ///
 /// Not re-entrant: a second lock() by the same caller queues behind the first; see RecursiveMutex.
 /// Thread safety: any thread; one Mutex may be used by many.

@@ -49,7 +49,8 @@ class LATCHKEY_EXPORT Semaphore {
   Semaphore(const Session& session, Path path, SemaphoreOptions options = {});
 
   /// `count` permits as one lock. Errors of its lock(), besides those of Lock: kInvalidOption
-  /// (count below 1 or above the size, or no size known), kSizeMismatch. try_lock() is kBusy also
+  /// (count below 1 or above the size, or no size known), kSizeMismatch, kKindMismatch (a mutex or
+  /// the like has entries at the path, which would not exclude us). try_lock() is kBusy also
   /// when the permits are there and another caller is just about to take some.
   [[nodiscard]] Lock permits(int count = 1) const;
 

@@ -31,7 +31,8 @@ struct ServerTls {
 };
 
 /// What a server may be told. The defaults are for a user's own tests: memory, and a free port on
-/// the loopback.
+/// the loopback. Server::start() refuses a number that makes no sense, such as 0 or -1 of anything,
+/// and says what would do.
 ///
 ///     ServerOptions options;
 ///     options.data_folder = "/var/lib/latchkey";
@@ -54,7 +55,7 @@ struct ServerOptions {
   enum class Damage { kRefuse, kCut };
   Damage on_damage = Damage::kRefuse;
 
-  std::chrono::milliseconds tick{2'000};                  ///< Sessions end at most so late.
+  std::chrono::milliseconds tick{50};                     ///< Sessions end at most so late.
   std::chrono::milliseconds min_session_timeout{4'000};   ///< Shorter wishes are raised to it,
   std::chrono::milliseconds max_session_timeout{40'000};  ///< longer ones cut down.
   std::chrono::milliseconds reap_interval{60'000};  ///< Between looks for unused containers and
@@ -62,21 +63,34 @@ struct ServerOptions {
 
   std::chrono::milliseconds handshake_timeout{10'000};  ///< For TLS, and again for the session.
 
+  /// After so long without a session, and with nobody connected, the server ends by itself, as if
+  /// by stop(); whoever connects at that moment finds nobody. Before the first session it waits for
+  /// `handshake_timeout` more. Metrics and admin words do not make it wait. 0: never.
+  std::chrono::milliseconds idle_stop{0};
+
   /// More are closed at once; and so are those for which the process has no descriptors, of which
   /// some are kept for the journal.
   std::size_t max_connections = 20'000;
-  /// From one address other than the loopback; a Unix socket has no address and is not counted.
+  /// From one address (of IPv6, one /64) but the loopback; Unix sockets are not counted.
   std::size_t max_connections_per_address = 2'000;
   std::size_t max_frame = 1'048'575;  ///< Bytes of one request.
   std::size_t max_sessions = 1'000'000;
+  /// That one address other than the loopback, or one user of the Unix socket, has opened and that
+  /// are still there, connected or not.
+  std::size_t max_sessions_per_address = 20'000;
   std::size_t max_nodes = 10'000'000;
   std::size_t max_bytes = std::size_t{4} << 30U;  ///< Of paths, data and permissions in all.
   /// Requests of one connection that may wait for their answer; beyond it, it is not read from.
   std::size_t max_requests_per_connection = 1'000;
   std::size_t max_watches = 10'000'000;
   std::size_t max_watches_per_connection = 1'000'000;
-  /// Bytes that may wait for a connection to take them; beyond it, it is closed.
-  std::size_t max_output_per_connection = std::size_t{16} << 20U;
+  /// Bytes that may wait for a connection to take them; beyond it, it is closed. A list of children
+  /// that would take more is refused (QuotaExceeded).
+  std::size_t max_output_per_connection = std::size_t{64} << 20U;
+  /// Bytes of all connections together that wait on either side: requests that are not whole yet,
+  /// answers and events that were not taken. Beyond it those with the most are closed. Not less
+  /// than max_output_per_connection.
+  std::size_t max_buffered = std::size_t{256} << 20U;
 
   /// Four-letter words that are answered; {"all"} for every one there is.
   std::vector<std::string> words{"ruok", "srvr"};

@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "session/operations.hpp"
+
 namespace latchkey::recipes {
 
 using queue::Answer;
@@ -50,6 +52,16 @@ std::vector<std::string> names_made(const session::Outcome& outcome) {
     }
   }
   return names;
+}
+
+Error lock_error(const std::string& path, Code code, const std::string& why) {
+  if (code == Code::kTimedOut && !why.empty()) {
+    return Error(code, "lock " + path + ": not granted by the deadline (" + why + ")");
+  }
+  session::Outcome outcome;
+  outcome.code = code;
+  outcome.detail = why;
+  return session::make_error("lock", path, outcome);
 }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }

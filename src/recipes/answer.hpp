@@ -20,6 +20,10 @@ namespace latchkey::recipes {
 /// The names of the nodes that a multi of creates has made, if it was carried out.
 [[nodiscard]] std::vector<std::string> names_made(const session::Outcome& outcome);
 
+/// Why the lock at `path` was not had: `why` is a human sentence, or nothing besides the code. One
+/// who waited for others hears that; a deadline without a reason is a service without an answer.
+[[nodiscard]] Error lock_error(const std::string& path, Code code, const std::string& why);
+
 /// The name of a node, out of its path.
 [[nodiscard]] std::string last_part(const std::string& path);
 

@@ -7,6 +7,7 @@ namespace latchkey::recipes {
 
 namespace action = queue::action;
 namespace event = queue::event;
+using queue::Ask;
 using session::Outcome;
 using wire::Op;
 
@@ -24,7 +25,12 @@ Attempt::Attempt(const std::shared_ptr<session::Host>& host, session::Machine& m
                       {plan.contender.directory, plan.acl, plan.parent, plan.base, plan.base_data},
                       std::move(claimant)),
       plan_(std::move(plan)),
-      contender_(plan_.contender, new_guid) {}
+      contender_(plan_.contender, new_guid) {
+  if (!plan_.in_company) return;
+  const queue::Contender::Options& style = plan_.contender;
+  company_ = Companions::of(machine, style.directory, style.lock_name, style.extra_tags);
+  id_ = company_->join(*this);
+}
 
 void Attempt::step(const queue::Event& event) {
   for (queue::Action& wanted : contender_.step(event)) carry_out_any(wanted);
@@ -48,8 +54,112 @@ void Attempt::carry_out(action::Create& action) {
            created.name = last_part(reply->path);
            created.czxid = reply->stat.czxid;
          }
+         const auto place = queue::parse_place(created.name);
          feed(std::move(created));
+         take_place(place);
        });
+}
+
+// Among others of the session.
+
+/// What the contender made of its node is known by now: perhaps it has left already.
+void Attempt::take_place(const std::optional<queue::Place>& place) {
+  if (!company_) return;
+  if (place && contender_.is_own(place->name)) {
+    entry_ = place->name;
+    return company_->is_at(id_, *place);
+  }
+  // It has to find out by itself.
+  company_->goes_alone(id_);
+  if (const Ask ask = std::exchange(waiting_list_, 0)) {
+    action::List list{ask};
+    DirectoryErrand::carry_out(list);
+  }
+}
+
+void Attempt::carry_out(action::List& action) {
+  if (company_ && action.may_wait && company_->enters(id_)) {
+    waiting_list_ = action.ask;
+    return;
+  }
+  DirectoryErrand::carry_out(action);
+}
+
+void Attempt::is_due(std::optional<std::vector<std::string>> known) {
+  const Ask ask = std::exchange(waiting_list_, 0);
+  if (ask == 0) return;
+  if (known) {
+    feed(event::Listed{ask, {}, without_owed(std::move(*known)), false});
+  } else {
+    action::List list{ask};
+    DirectoryErrand::carry_out(list);
+  }
+}
+
+void Attempt::on_listed(const std::vector<std::string>& children) {
+  if (company_) company_->listed(children);
+}
+
+void Attempt::on_gone(const std::string& name) {
+  if (company_) company_->gone(name);
+}
+
+/// Whoever comes next in our session need not wait until the server has heard of it.
+void Attempt::on_owed(const std::string& name) {
+  if (name == entry_) leave_company();
+}
+
+void Attempt::leave_company() {
+  if (const auto company = std::exchange(company_, {})) company->leaves(id_, entry_);
+}
+
+void Attempt::carry_out(action::Watch& action) {
+  if (!company_ || contender_.is_own(action.name) || !company_->watch(id_, action.name)) {
+    return DirectoryErrand::carry_out(action);
+  }
+  watched_companion_ = action.name;
+  feed(event::Watched{action.ask, {}});
+}
+
+void Attempt::companion_left(const std::string& name) {
+  if (watched_companion_ != name) return;
+  watched_companion_.clear();
+  feed(event::Gone{name});
+}
+
+void Attempt::carry_out(action::Unwatch& action) {
+  if (watched_companion_ != action.name) return DirectoryErrand::carry_out(action);
+  if (company_) company_->unwatch(id_, action.name);
+  watched_companion_.clear();
+}
+
+void Attempt::carry_out(action::Withdraw& action) {
+  if (action.ask != waiting_list_) return DirectoryErrand::carry_out(action);
+  waiting_list_ = 0;
+  if (company_) company_->goes_alone(id_);
+}
+
+void Attempt::carry_out(action::Done& action) {
+  // The next one must not hold before a holder knows of its loss (H09).
+  done_ = true;
+  if (!is_telling_loss()) leave_company();
+  DirectoryErrand::carry_out(action);
+}
+
+void Attempt::on_loss_told() {
+  if (done_) leave_company();
+}
+
+/// Perhaps on a thread that has no business here: nobody hears of it.
+Attempt::~Attempt() {
+  if (company_) company_->forget(id_);
+}
+
+void Attempt::cancel(Code code) {
+  if (company_ && waiting_list_ != 0) {
+    if (auto ahead = company_->ahead_of(id_)) feed(event::Behind{*std::move(ahead)});
+  }
+  DirectoryErrand::cancel(code);
 }
 
 void Attempt::carry_out(action::Exchange& action) {
@@ -71,6 +181,7 @@ void Attempt::carry_out(action::Grant& action) {
     token = Token(queue::parse_place(action.name)->number + 1);
   }
   tell_granted({.token = token, .nodes = {held_node(action.name, action.czxid)}});
+  if (company_) company_->holds(id_);
 }
 
 }  // namespace latchkey::recipes

@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "queue/contender.hpp"
+#include "recipes/companions.hpp"
 #include "recipes/directory_errand.hpp"
 
 namespace latchkey::recipes {
@@ -20,11 +22,13 @@ struct Plan {
   Parent parent = Parent::kContainer;
   std::string base = {};       ///< See Ground.
   std::string base_data = {};  ///< See Ground.
+  /// It has an entry that excludes all others, and waits for one queue only: see queue::Company.
+  bool in_company = false;
 };
 
 /// One contender on one session: carries out what it asks for and tells it what came back.
 /// Thread safety: session strand only.
-class Attempt : public DirectoryErrand<queue::Event> {
+class Attempt : public DirectoryErrand<queue::Event>, private Companion {
  public:
   static std::shared_ptr<Attempt> start(const std::shared_ptr<session::Host>& host,
                                         session::Machine& machine, Plan plan,
@@ -32,10 +36,12 @@ class Attempt : public DirectoryErrand<queue::Event> {
 
   Attempt(const std::shared_ptr<session::Host>& host, session::Machine& machine, Plan plan,
           std::shared_ptr<Claimant> claimant);
+  ~Attempt() override;
 
   /// See Contender.
   [[nodiscard]] std::string why_it_waits() const { return contender_.why_it_waits(); }
 
+  void cancel(Code code) override;
   bool downgrade(std::shared_ptr<Claimant> reader, std::function<void()> retire) override;
 
  protected:
@@ -55,12 +61,33 @@ class Attempt : public DirectoryErrand<queue::Event> {
     return std::exchange(on_removed_, {});
   }
 
+  void on_listed(const std::vector<std::string>& children) override;
+  void on_gone(const std::string& name) override;
+  void on_owed(const std::string& name) override;
+  void on_loss_told() override;
+  void is_due(std::optional<std::vector<std::string>> known) override;
+  void companion_left(const std::string& name) override;
+  void watch_yourself() override { feed(queue::event::Heartbeat{}); }
+  void take_place(const std::optional<queue::Place>& place);
+  void leave_company();
+
   using DirectoryErrand::carry_out;
   void carry_out(queue::action::Create& action);
+  void carry_out(queue::action::List& action);
+  void carry_out(queue::action::Watch& action);
+  void carry_out(queue::action::Unwatch& action);
+  void carry_out(queue::action::Withdraw& action);
+  void carry_out(queue::action::Done& action);
   void carry_out(queue::action::Exchange& action);
   void carry_out(queue::action::Grant& action);
 
-  std::function<void()> retire_;  ///< While asking for a downgrade.
+  std::function<void()> retire_;         ///< While asking for a downgrade.
+  std::shared_ptr<Companions> company_;  ///< While it is a member.
+  Companions::Id id_ = 0;
+  std::string entry_;              ///< What it is known by there.
+  queue::Ask waiting_list_ = 0;    ///< The list that waits until we are due; 0: none.
+  std::string watched_companion_;  ///< By its entry.
+  bool done_ = false;              ///< Nothing is left but to tell a loss.
 };
 
 }  // namespace latchkey::recipes

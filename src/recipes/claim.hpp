@@ -27,6 +27,12 @@ struct Granted {
   bool provable = true;
 };
 
+/// What the release of a claim came to.
+enum class LetGo {
+  kGivenUp,
+  kStillHeld,  ///< Others share what was held, and one of them has it.
+};
+
 /// Who hears what becomes of a claim: the caller's Hold, or a recipe built on top of another.
 /// Exactly one of granted() and failed() comes, once; lost() at most once and only after granted(),
 /// unless the claim was released before. Thread safety: session strand only.
@@ -56,7 +62,7 @@ class Claim : public std::enable_shared_from_this<Claim> {
   /// The claimant no longer wants to wait: answered by failed(code), unless an answer came first.
   virtual void cancel(Code code) = 0;
   /// The holder lets go; `done`, if any, hears when the server has removed what was held.
-  virtual void release(session::Completion done) = 0;
+  virtual LetGo release(session::Completion done) = 0;
   /// The lease has run out by the local clock, and whoever noticed it was faster than the timer.
   virtual void on_lease_over() = 0;
   /// The holder wants to hear asked_to_let_go(), from now on.

@@ -17,7 +17,6 @@ using wire::Op;
 
 // Looking.
 
-/// Nodes of our own session that are being given up count as gone.
 template <class Event>
 void DirectoryErrand<Event>::list(Ask ask, std::optional<session::WatchWish> watch) {
   const bool watched = watch.has_value();
@@ -26,9 +25,8 @@ void DirectoryErrand<Event>::list(Ask ask, std::optional<session::WatchWish> wat
       [this, ask](Outcome&& outcome) {
         event::Listed listed{.ask = ask, .answer = answer_of(outcome), .children = {}};
         if (auto* reply = std::get_if<wire::ChildrenReply>(&outcome.reply)) {
-          listed.children = std::move(reply->children);
-          std::erase_if(listed.children,
-                        [&](const std::string& child) { return machine_.is_owed(path_of(child)); });
+          on_listed(reply->children);
+          listed.children = without_owed(std::move(reply->children));
         }
         feed(std::move(listed));
       },
@@ -78,6 +76,7 @@ void DirectoryErrand<Event>::carry_out(action::Watch& action) {
       watch_wish(session::WatchOn::kData, [this, name](const WatchEvent& happened) {
         watches_.erase(name);
         if (happened.kind == EventKind::kDeleted) {
+          on_gone(name);
           feed(event::Gone{name});
         } else {
           feed(event::Touched{name});
@@ -88,7 +87,9 @@ void DirectoryErrand<Event>::carry_out(action::Watch& action) {
       action.ask, Op::kGetData, wire::PathWatch{path_of(name), true},
       [this, ask = action.ask, name](Outcome&& outcome) {
         const auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply);
-        const bool revoked = reply && reply->data == queue::kRevokeData && is_own(name);
+        const bool revoked =
+            reply && reply->data && queue::is_asked_to_let_go(*reply->data) && is_own(name);
+        if (!outcome.ok && outcome.code == Code::kNoNode) on_gone(name);
         feed(event::Watched{ask, answer_of(outcome)});
         if (outcome.ok) look_for_ended(name);
         if (revoked) this->tell_asked_to_let_go();
@@ -133,6 +134,7 @@ void DirectoryErrand<Event>::owe(const std::string& name) {
         if (told) told(std::move(outcome));
       },
       machine_.now());
+  on_owed(name);
 }
 
 template <class Event>
@@ -147,6 +149,7 @@ void DirectoryErrand<Event>::carry_out(action::Lose& action) {
   this->tell_lost(action.code, [this] {
     telling_loss_ = false;
     for (const std::string& name : std::exchange(held_back_, {})) owe(name);
+    on_loss_told();
   });
 }
 

@@ -45,6 +45,20 @@ class DirectoryErrand : public MachineErrand<Event> {
 
   /// Is this a node it waits or holds with?
   [[nodiscard]] virtual bool is_own(const std::string& name) const = 0;
+  /// A list of ours was answered; a node we watched is gone; a delete of ours is on its way.
+  virtual void on_listed(const std::vector<std::string>& children) { static_cast<void>(children); }
+  virtual void on_gone(const std::string& name) { static_cast<void>(name); }
+  virtual void on_owed(const std::string& name) { static_cast<void>(name); }
+  [[nodiscard]] bool is_telling_loss() const { return telling_loss_; }
+  /// The holder knows of its loss, and what was held is being given up.
+  virtual void on_loss_told() {}
+  /// Nodes of our own session that are being given up count as gone.
+  [[nodiscard]] std::vector<std::string> without_owed(std::vector<std::string> children) const {
+    std::erase_if(children,
+                  [&](const std::string& child) { return machine_.is_owed(path_of(child)); });
+    return children;
+  }
+
   /// Who hears of the delete that is owed next.
   [[nodiscard]] virtual session::Completion next_removal() = 0;
 

@@ -1,6 +1,7 @@
 #include "latchkey/election.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -9,6 +10,7 @@
 #include "queue/candidacy.hpp"
 #include "recipes/inbox.hpp"
 #include "recipes/lock_delay.hpp"
+#include "recipes/misuse.hpp"
 #include "recipes/queue_recipe.hpp"
 #include "session/operations.hpp"
 
@@ -46,6 +48,20 @@ std::shared_ptr<const recipes::Recipe> recipe_of(const std::shared_ptr<session::
                           .parent = delayed ? Parent::kPersistent : options.parent});
   if (!delayed) return recipe;
   return std::make_shared<recipes::DelayRecipe>(std::move(recipe), options.take_over_delay, "");
+}
+
+Result<void> check(const std::string& directory, const ElectionOptions& options) {
+  using std::chrono::milliseconds;
+  const std::tuple<const char*, milliseconds, milliseconds> limits[] = {
+      {"min_pause", options.min_pause, milliseconds(0)},
+      {"max_pause", options.max_pause, options.min_pause},
+      {"short_term", options.short_term, milliseconds(0)},
+      {"health_period", options.health_period, milliseconds(1)},
+      {"take_over_delay", options.take_over_delay, milliseconds(0)}};
+  for (const auto& [name, value, least] : limits) {
+    if (auto valid = recipes::check_at_least(directory, name, value, least); !valid) return valid;
+  }
+  return {};
 }
 
 }  // namespace
@@ -139,6 +155,7 @@ class Election::Candidate final : public recipes::Claimant,
   }
 
   void carry_out(const candidacy::Stand&) {
+    if (auto valid = check(recipe_->path(), options_); !valid) return failed(valid.error());
     if (auto valid = recipe_->check(); !valid) return failed(valid.error());
     claim_ = recipe_->start(*machine_, queue::Wait::kYes, shared_from_this());
   }
@@ -280,22 +297,22 @@ Election::~Election() {
 }
 
 void Election::resign() {
-  LATCHKEY_ASSERT(candidate_);  // Moved from.
+  LATCHKEY_DEMAND(candidate_, "Election::resign(): the election was moved away");
   candidate_->resign();
 }
 
 void Election::close() {
-  LATCHKEY_ASSERT(candidate_);
+  LATCHKEY_DEMAND(candidate_, "Election::close(): the election was moved away");
   candidate_->close();
 }
 
 ElectionState Election::state() const {
-  LATCHKEY_ASSERT(candidate_);
+  LATCHKEY_DEMAND(candidate_, "Election::state(): the election was moved away");
   return candidate_->state();
 }
 
 std::optional<Token> Election::token() const {
-  LATCHKEY_ASSERT(candidate_);
+  LATCHKEY_DEMAND(candidate_, "Election::token(): the election was moved away");
   return candidate_->token();
 }
 

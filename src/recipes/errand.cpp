@@ -35,7 +35,7 @@ void Errand::begin() {
 
 void Errand::finish() {
   machine_.leave(member_);
-  for (const session::Timers::Id timer : {pause_timer_, heartbeat_timer_}) {
+  for (const session::Timers::Id timer : {pause_timer_, proof_timer_, heartbeat_timer_}) {
     machine_.timers().cancel(timer);
   }
   Outcome outcome;
@@ -77,18 +77,28 @@ void Errand::sync(Ask ask, Told done) {
 }
 
 void Errand::prove(Ask ask, Told done) {
-  if (machine_.now() < machine_.lease().deadline()) return done(Answer{});
+  if (machine_.lease().lasts(machine_.now())) return done(Answer{});
   sync(ask, [this, done = std::move(done)](Answer answer) {
-    const bool fresh = machine_.now() < machine_.lease().deadline();
+    const bool fresh = machine_.lease().lasts(machine_.now());
     if (answer.kind != Answer::Kind::kOk || fresh) return done(answer);
     // An answer that took a lease's time to come, or came after a long silence of ours, proves
-    // nothing about now: ask again, after a heartbeat.
-    pause_timer_ = machine_.timers().add(machine_.now() + machine_.lease().heartbeat(),
-                                         [weak = weak_self(), done] {
-                                           const auto self = weak.lock();
-                                           if (self) done({Answer::Kind::kAmbiguous, {}});
-                                         });
+    // nothing about now: ask again after a heartbeat, unless another answer proves it before.
+    machine_.timers().cancel(proof_timer_);
+    unproven_ = done;
+    proof_timer_ =
+        machine_.timers().add(machine_.now() + machine_.lease().heartbeat(), [weak = weak_self()] {
+          if (const auto self = weak.lock()) self->end_proof({Answer::Kind::kAmbiguous, {}});
+        });
   });
+}
+
+void Errand::on_lease_proven() {
+  if (machine_.lease().lasts(machine_.now())) end_proof(Answer{});
+}
+
+void Errand::end_proof(Answer answer) {
+  machine_.timers().cancel(proof_timer_);
+  if (const Told done = std::exchange(unproven_, {})) done(answer);
 }
 
 void Errand::pause(int round, std::function<void()> done) {
@@ -119,14 +129,14 @@ void Errand::make_directory(Ask ask, const std::string& path, Parent parent, Tol
 // Words to the claimant.
 
 Error Errand::error_of(Code code, const std::string& why) const {
-  Outcome outcome;
-  outcome.code = code;
-  outcome.detail = why;
-  if (why.empty() && code == Code::kTimedOut) outcome.detail = machine_.last_trouble();
-  if (const std::string hint = machine_.chroot_hint(); code == Code::kNoNode && !hint.empty()) {
-    outcome.detail += (why.empty() ? "" : "; ") + hint;
+  if (why.empty() && code == Code::kTimedOut) {
+    Outcome outcome;
+    outcome.code = code;
+    outcome.detail = machine_.last_trouble();
+    return session::make_error("lock", path_, outcome);
   }
-  return session::make_error("lock", path_, outcome);
+  const std::string hint = code == Code::kNoNode ? machine_.chroot_hint() : std::string();
+  return lock_error(path_, code, why.empty() || hint.empty() ? why + hint : why + "; " + hint);
 }
 
 void Errand::tell_granted(Granted grant) {

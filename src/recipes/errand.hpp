@@ -42,6 +42,9 @@ void announce_loss(session::Machine& machine, Claimant& claimant, Code code,
 ///
 /// Thread safety: session strand only.
 class Errand : public Claim, public session::Member {
+ public:
+  void on_lease_proven() final;
+
  protected:
   /// `path` is what the lock is called by its user.
   Errand(const std::shared_ptr<session::Host>& host, session::Machine& machine, std::string path,
@@ -112,6 +115,7 @@ class Errand : public Claim, public session::Member {
 
  private:
   session::CallId submit(queue::Ask ask, session::Call call, session::Completion done);
+  void end_proof(queue::Answer answer);
   void make_directory(queue::Ask ask, const std::string& path, Parent parent, Told done);
   /// For callbacks that must not keep us alive.
   [[nodiscard]] std::weak_ptr<Errand> weak_self() {
@@ -122,6 +126,8 @@ class Errand : public Claim, public session::Member {
   std::shared_ptr<Claim> self_;
   session::Machine::MemberId member_ = 0;
   session::Timers::Id pause_timer_ = 0;
+  session::Timers::Id proof_timer_ = 0;
+  Told unproven_;  ///< Waits until the lease is proven, or it is time to ask again.
   session::Timers::Id heartbeat_timer_ = 0;
   std::map<queue::Ask, session::CallId> calls_;  ///< Unanswered.
   bool asked_to_let_go_ = false;                 ///< And not yet told.

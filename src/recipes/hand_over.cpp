@@ -6,9 +6,10 @@
 #include <variant>
 
 #include "queue/hand_over.hpp"
+#include "recipes/answer.hpp"
 #include "recipes/inbox.hpp"
+#include "recipes/misuse.hpp"
 #include "recipes/seat.hpp"
-#include "session/operations.hpp"
 
 namespace latchkey::recipes {
 namespace {
@@ -52,8 +53,9 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
 
   // From seats.
   void cancel(Number turn, Code code) { feed({hand_over::Cancel{turn, code}}); }
-  void release(Number turn, session::Completion done) {
+  LetGo release(Number turn, session::Completion done) {
     feed({.event = hand_over::Release{turn, machine_.lease().deadline()}, .done = std::move(done)});
+    return let_go_;
   }
   void on_lease_over() {
     if (const auto below = below_) below->on_lease_over();
@@ -98,7 +100,7 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
 
   void carry_out(const hand_over::GiveUp& action, Tiding& tiding) {
     if (action.turn) turns_.erase(*action.turn);
-    std::exchange(below_, {})->release(std::move(tiding.done));
+    let_go_ = std::exchange(below_, {})->release(std::move(tiding.done));
   }
 
   void carry_out(const hand_over::Grant& action, Tiding&) {
@@ -111,9 +113,8 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
   void carry_out(const hand_over::Fail& action, Tiding& tiding) {
     const auto turn = turns_.extract(action.turn);
     const auto& [seat, below] = turn.mapped();
-    session::Outcome outcome;
-    outcome.code = action.code;
-    seat->fail(tiding.error ? *tiding.error : session::make_error("lock", below.path(), outcome));
+    seat->fail(tiding.error ? *tiding.error
+                            : lock_error(below.path(), action.code, "still in line"));
   }
 
   void carry_out(const hand_over::Lose& action, Tiding& tiding) {
@@ -127,6 +128,7 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
 
   void carry_out(const hand_over::PassedOn& action, Tiding& tiding) {
     turns_.erase(action.turn);
+    let_go_ = LetGo::kStillHeld;
     session::Outcome outcome;
     outcome.ok = true;
     if (tiding.done) tiding.done(std::move(outcome));
@@ -139,6 +141,7 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
   std::map<Number, Turn> turns_;  ///< Those who wait, and the holder.
   std::shared_ptr<Claim> below_;  ///< Asked for, or granted.
   std::optional<Granted> grant_;
+  LetGo let_go_ = LetGo::kGivenUp;  ///< What the last release came to.
 };
 
 }  // namespace
@@ -151,7 +154,14 @@ HandOverRecipe::HandOverRecipe(std::shared_ptr<const Recipe> below, std::string 
            ' ' + std::move(key)),
       limits_(limits) {}
 
-Result<void> HandOverRecipe::check() const { return below_->check(); }
+Result<void> HandOverRecipe::check() const {
+  if (limits_.count < 0) {
+    return invalid_option(path(), "hand_over.count is " + std::to_string(limits_.count),
+                          "0, for none, and more");
+  }
+  if (auto valid = check_at_least(path(), "hand_over.time", limits_.time, {}); !valid) return valid;
+  return below_->check();
+}
 
 std::shared_ptr<Claim> HandOverRecipe::start(session::Machine& machine, queue::Wait wait,
                                              std::shared_ptr<Claimant> claimant) const {

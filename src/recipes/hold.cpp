@@ -122,8 +122,12 @@ Released Hold::release() noexcept {
   host_.enter([&](const session::Machine& machine, Instant now) {
     const auto claim = end(machine, now);
     if (!claim) return;
-    how = machine.state() == SessionState::kConnected ? Released::kNow : Released::kDeferred;
-    claim->release({});
+    const bool connected = machine.state() == SessionState::kConnected;
+    if (claim->release({}) == LetGo::kStillHeld) {
+      how = Released::kStillHeld;
+    } else {
+      how = connected ? Released::kNow : Released::kDeferred;
+    }
   });
   return how;
 }
@@ -209,29 +213,29 @@ Lease::~Lease() {
 }
 
 Token Lease::token() const noexcept {
-  LATCHKEY_ASSERT(hold_);  // Moved from.
+  LATCHKEY_DEMAND(hold_, "Lease::token(): the lease was moved away");
   return hold_->token();
 }
 
 const std::string& Lease::node() const noexcept {
-  LATCHKEY_ASSERT(hold_);
+  LATCHKEY_DEMAND(hold_, "Lease::node(): the lease was moved away");
   return hold_->nodes().front().path;
 }
 
 std::stop_token Lease::lost() const noexcept {
-  LATCHKEY_ASSERT(hold_);
+  LATCHKEY_DEMAND(hold_, "Lease::lost(): the lease was moved away");
   return hold_->lost();
 }
 
 std::vector<std::string> Lease::nodes() const {
-  LATCHKEY_ASSERT(hold_);
+  LATCHKEY_DEMAND(hold_, "Lease::nodes(): the lease was moved away");
   std::vector<std::string> paths;
   for (const recipes::HeldNode& node : hold_->nodes()) paths.push_back(node.path);
   return paths;
 }
 
 std::stop_token Lease::release_requested() const {
-  LATCHKEY_ASSERT(hold_);
+  LATCHKEY_DEMAND(hold_, "Lease::release_requested(): the lease was moved away");
   return hold_->release_requested();
 }
 
@@ -241,9 +245,11 @@ Result<void> Lease::check(Deadline deadline) const {
 }
 
 Result<void> Lease::guard(Multi& multi) const {
+  if (!hold_) return Error(Code::kLost, "guard: the lease was moved away");
   const LeaseState now = state();
   if (now == LeaseState::kLost || now == LeaseState::kReleased) {
-    return Error(Code::kLost, "guard: the lock is " + std::string(name(now)));
+    return Error(Code::kLost, "guard " + node() + ": the lock was " +
+                                  (now == LeaseState::kLost ? "lost" : "released") + " before");
   }
   if (!hold_->is_provable()) {
     return Error(Code::kInvalidOption,

@@ -20,15 +20,20 @@ Result<Queue> inspect(Session& session, const Path& directory, Deadline deadline
 }
 
 Result<void> revoke(Session& session, const Path& node, Deadline deadline) {
-  const auto entry = session.exists(node, deadline);
-  if (!entry) return entry.error();
-  if (*entry && (*entry)->ephemeral_owner == 0) {
-    return Error(Code::kInvalidOption,
-                 "revoke " + node.text() + ": not a holder's node; give the entry, not the lock");
+  // The server we are at may not have heard of the entry yet.
+  if (const auto synced = session.sync(node, deadline); !synced) return synced.error();
+  while (true) {
+    const auto entry = session.get(node, deadline);
+    if (!entry) return entry.error();
+    if (entry->stat.ephemeral_owner == 0) {
+      return Error(Code::kInvalidOption,
+                   "revoke " + node.text() + ": not a holder's node; give the entry, not the lock");
+    }
+    const auto asked =
+        session.set(node, queue::asking_to_let_go(entry->data), deadline, entry->stat.version);
+    if (asked) return {};
+    if (asked.error() != Code::kBadVersion) return asked.error();  // Else somebody was quicker.
   }
-  const auto asked = session.set(node, std::string(queue::kRevokeData), deadline);
-  if (!asked) return asked.error();
-  return {};
 }
 
 /// One picture is under way at a time: what changes while the handler runs is looked at when it has
@@ -54,10 +59,12 @@ class QueueWatch::State final : public recipes::Observer<Queue> {
     survey_->look([this](Result<Queue> queue) { looked(std::move(queue)); });
   }
 
-  /// That it is still not there is no news: a semaphore goes in pieces, each of which is watched.
+  /// What is seen again is no news: a change may be undone before it is looked at, and a semaphore
+  /// goes in pieces, each of which is watched.
   void tell(Result<Queue> queue) override {
-    const bool gone = queue && !queue->exists;
-    if (std::exchange(told_gone_, gone) && gone) return shown();
+    if (queue && told_ == *queue) return shown();
+    told_.reset();
+    if (queue) told_ = *queue;
     const auto self = std::static_pointer_cast<State>(shared_from_this());
     host_->post([self, queue = std::move(queue)]() mutable {
       if (self->is_wanted()) self->show(std::move(queue));
@@ -83,7 +90,7 @@ class QueueWatch::State final : public recipes::Observer<Queue> {
   std::shared_ptr<Survey> survey_;
   bool busy_ = false;  ///< Looking, or the handler has not returned.
   bool changed_ = false;
-  bool told_gone_ = false;  ///< The last picture was of nothing.
+  std::optional<Queue> told_;  ///< The last picture.
 };
 
 QueueWatch::QueueWatch(const Session& session, Path directory, Handler handler)

@@ -8,6 +8,7 @@
 #include "recipes/answer.hpp"
 #include "recipes/errand.hpp"
 #include "recipes/inbox.hpp"
+#include "recipes/misuse.hpp"
 
 namespace latchkey::recipes {
 namespace {
@@ -35,9 +36,10 @@ class DelayedClaim final : public Errand, public Claimant {
   }
 
   void cancel(Code code) override { feed(lock_delay::Cancel{code}); }
-  void release(session::Completion done) override {
+  LetGo release(session::Completion done) override {
     on_removed_ = std::move(done);
     feed(lock_delay::Release{});
+    return LetGo::kGivenUp;
   }
   void listen() override { below_->listen(); }
 
@@ -80,15 +82,24 @@ class DelayedClaim final : public Errand, public Claimant {
   void carry_out(lock_delay::Withdraw& action) { below_->cancel(action.code); }
 
   void carry_out(lock_delay::Look&) {
-    synced_ = false;
-    sync(++last_ask_,
-         [this](queue::Answer answer) { synced_ = answer.kind == queue::Answer::Kind::kOk; });
+    looked_ = {};
+    sync(++last_ask_, [this](queue::Answer answer) {
+      looked_.synced = answer.kind == queue::Answer::Kind::kOk;
+    });
     send(++last_ask_, Op::kGetData, wire::PathWatch{directory_, false}, [this](Outcome&& outcome) {
-      lock_delay::Looked looked{.synced = synced_, .answer = answer_of(outcome), .data = {}};
+      looked_.answer = answer_of(outcome);
       if (auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply)) {
-        looked.data = std::move(reply->data).value_or(std::string{});
+        looked_.data = std::move(reply->data).value_or(std::string{});
+        looked_.mzxid = reply->stat.mzxid;
+        looked_.marked_at = reply->stat.mtime_ms;
       }
-      feed(std::move(looked));
+    });
+    send(++last_ask_, Op::kExists, wire::PathWatch{entry(), false}, [this](Outcome&& outcome) {
+      if (looked_.answer.kind == queue::Answer::Kind::kOk) looked_.answer = answer_of(outcome);
+      if (auto* reply = std::get_if<wire::StatReply>(&outcome.reply)) {
+        looked_.came_at = reply->stat.ctime_ms;
+      }
+      feed(std::exchange(looked_, {}));
     });
   }
 
@@ -112,10 +123,11 @@ class DelayedClaim final : public Errand, public Claimant {
     set_mark(std::string(queue::kNoHolder), [](Outcome&&) {});
   }
 
+  [[nodiscard]] std::string entry() const { return machine_.absolute(grant_->nodes.front().path); }
+
   void set_mark(std::string text, session::Completion done) {
-    const std::string node = machine_.absolute(grant_->nodes.front().path);
     wire::Multi body;
-    body.ops.push_back({Op::kCheck, wire::PathVersion{node, -1}});
+    body.ops.push_back({Op::kCheck, wire::PathVersion{entry(), -1}});
     body.ops.push_back({Op::kSetData, wire::SetData{directory_, std::move(text), -1}});
     send(++last_ask_, Op::kMulti, directory_, body, std::move(done));
   }
@@ -146,8 +158,8 @@ class DelayedClaim final : public Errand, public Claimant {
   std::optional<Error> error_;  ///< Why the claim below has failed.
   std::function<void()> below_told_;
   session::Timers::Id delay_timer_ = 0;
+  lock_delay::Looked looked_;  ///< So far.
   Ask last_ask_ = 0;
-  bool synced_ = false;
 };
 
 }  // namespace
@@ -160,9 +172,7 @@ DelayRecipe::DelayRecipe(std::shared_ptr<const Recipe> below, std::chrono::milli
       lock_name_(std::move(lock_name)) {}
 
 Result<void> DelayRecipe::check() const {
-  if (delay_.count() < 0) {
-    return Error(Code::kInvalidOption, "lock " + path() + ": a lock delay cannot be negative");
-  }
+  if (auto valid = check_at_least(path(), "a lock delay", delay_, {}); !valid) return valid;
   if (!lock_name_.empty()) {
     return Error(Code::kInvalidOption, "lock " + path() + ", name \"" + lock_name_ +
                                            "\": a lock delay needs a directory of its own");

@@ -4,7 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "latchkey/lock.hpp"
+#include "recipes/answer.hpp"
 #include "recipes/hold.hpp"
 #include "recipes/order.hpp"
 #include "session/operations.hpp"
@@ -19,16 +21,22 @@ Result<Lease> to_lease(const Order& order, Answer answer) {
   return Lease(Hold::keep_session(order.recipe->host(), std::move(*answer)));
 }
 
+/// What a request was made with, which it gives away once.
+std::unique_ptr<Order> taken(std::unique_ptr<Order>& order) {
+  LATCHKEY_DEMAND(order,
+                  "LockRequest: it was sent or moved away before; ask the lock for another one");
+  return std::move(order);
+}
+
 /// Why nothing need be asked of the server at all, if so.
 Result<void> check(const Order& order) {
   if (auto valid = order.recipe->check(); !valid) return valid;
-  session::Outcome given_up;
-  given_up.code = Code::kTimedOut;
   for (const std::stop_token& stop : order.stops) {
-    if (stop.stop_requested()) given_up.code = Code::kCancelled;
+    if (stop.stop_requested()) return lock_error(order.recipe->path(), Code::kCancelled, {});
   }
-  if (given_up.code == Code::kTimedOut && !order.deadline.has_passed(BootClock::now())) return {};
-  return session::make_error("lock", order.recipe->path(), given_up);
+  if (!order.deadline.has_passed(BootClock::now())) return {};
+  return lock_error(order.recipe->path(), Code::kTimedOut,
+                    "which had passed before anything was asked");
 }
 
 /// Stop requests, each of which does the same. Made and destroyed outside the session's strand: a
@@ -187,17 +195,19 @@ LockRequest& LockRequest::operator=(LockRequest&&) noexcept = default;
 LockRequest::~LockRequest() = default;
 
 LockRequest LockRequest::on(Executor executor) && {
-  order_->executor = std::move(executor);
-  return std::move(*this);
+  LockRequest request(recipes::taken(order_));
+  request.order_->executor = std::move(executor);
+  return request;
 }
 
 LockRequest LockRequest::stopped_by(std::stop_token stop) && {
-  order_->stops.push_back(std::move(stop));
-  return std::move(*this);
+  LockRequest request(recipes::taken(order_));
+  request.order_->stops.push_back(std::move(stop));
+  return request;
 }
 
 Result<Lease> LockRequest::wait() && {
-  const auto order = std::move(order_);
+  const auto order = recipes::taken(order_);
   const auto& host = order->recipe->host();
   if (auto allowed = recipes::check(*order); !allowed) return allowed.error();
   if (auto allowed = session::check_blocking(*host, "lock " + order->recipe->path()); !allowed) {
@@ -219,7 +229,7 @@ Result<Lease> LockRequest::wait() && {
 }
 
 void LockRequest::then(Handler handler) && {
-  recipes::Delivery::begin(std::move(order_), std::move(handler));
+  recipes::Delivery::begin(recipes::taken(order_), std::move(handler));
 }
 
 std::future<Result<Lease>> LockRequest::future() && {
@@ -229,7 +239,7 @@ std::future<Result<Lease>> LockRequest::future() && {
   return future;
 }
 
-LockRequest::Awaiter LockRequest::operator co_await() && { return Awaiter(std::move(order_)); }
+LockRequest::Awaiter LockRequest::operator co_await() && { return Awaiter(recipes::taken(order_)); }
 
 LockRequest::Awaiter::Awaiter(std::unique_ptr<Order> order) noexcept : order_(std::move(order)) {}
 
@@ -256,15 +266,20 @@ Lock& Lock::operator=(Lock&&) noexcept = default;
 Lock::~Lock() = default;
 
 LockRequest Lock::lock_async(Deadline deadline, std::stop_token stop) const {
+  LATCHKEY_DEMAND(recipe_, "Lock::lock(): the lock was moved away");
   return LockRequest(std::make_unique<Order>(
       Order{recipe_, queue::Wait::kYes, deadline, {std::move(stop)}, Executor()}));
 }
 
 LockRequest Lock::try_lock_async(Deadline deadline, std::stop_token stop) const {
+  LATCHKEY_DEMAND(recipe_, "Lock::try_lock(): the lock was moved away");
   return LockRequest(std::make_unique<Order>(
       Order{recipe_, queue::Wait::kNo, deadline, {std::move(stop)}, Executor()}));
 }
 
-const std::string& Lock::path() const noexcept { return recipe_->path(); }
+const std::string& Lock::path() const noexcept {
+  LATCHKEY_DEMAND(recipe_, "Lock::path(): the lock was moved away");
+  return recipe_->path();
+}
 
 }  // namespace latchkey::inline v0

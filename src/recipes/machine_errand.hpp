@@ -23,9 +23,10 @@ class MachineErrand : public Errand {
   }
 
   void cancel(Code code) override { feed(queue::event::Cancel{code}); }
-  void release(session::Completion done) override {
+  LetGo release(session::Completion done) override {
     on_removed_ = std::move(done);
     feed(queue::event::Release{});
+    return LetGo::kGivenUp;
   }
   void listen() override { feed(queue::event::Heartbeat{}); }
 

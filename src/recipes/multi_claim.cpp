@@ -143,7 +143,7 @@ void MultiClaim::cancel(Code code) {
   feed(late, event::Cancel{code});
 }
 
-void MultiClaim::release(session::Completion done) {
+LetGo MultiClaim::release(session::Completion done) {
   const auto members = members_;
   struct Removal {
     std::size_t missing;
@@ -158,6 +158,7 @@ void MultiClaim::release(session::Completion done) {
       if (--removal->missing == 0 && removal->done) removal->done(std::move(removal->worst));
     });
   }
+  return LetGo::kGivenUp;
 }
 
 void MultiClaim::on_lease_over() {

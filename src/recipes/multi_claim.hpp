@@ -29,7 +29,7 @@ class MultiClaim final : public Claim {
              std::size_t size, std::shared_ptr<Claimant> claimant);
 
   void cancel(Code code) override;
-  void release(session::Completion done) override;
+  LetGo release(session::Completion done) override;
   void on_lease_over() override;
   void listen() override;
 

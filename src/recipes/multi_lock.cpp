@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "recipes/entry_data.hpp"
+#include "recipes/misuse.hpp"
 #include "recipes/multi_claim.hpp"
 #include "recipes/recipe.hpp"
 
@@ -30,7 +31,7 @@ class MultiRecipe final : public recipes::Recipe {
     }
     std::set<std::string> seen;
     for (const Path& directory : directories_) {
-      if (auto valid = directory.check(); !valid) return valid;
+      if (auto valid = recipes::check_place(*host(), directory); !valid) return valid;
       if (seen.insert(directory.text()).second) continue;
       return Error(Code::kInvalidOption, "lock " + path() + ": " + directory.text() +
                                              " is named twice, and would wait for itself");

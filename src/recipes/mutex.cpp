@@ -46,7 +46,9 @@ std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>&
                  .parent = delayed ? Parent::kPersistent : options.parent});
   if (delayed)
     recipe = std::make_shared<DelayRecipe>(std::move(recipe), options.lock_delay, options.name);
-  if (options.hand_over.count > 1) {
+  // What makes no sense is refused there.
+  const HandOver& hand_over = options.hand_over;
+  if (hand_over.count > 1 || hand_over.count < 0 || hand_over.time.count() < 0) {
     recipe = std::make_shared<HandOverRecipe>(std::move(recipe), std::move(key), options.hand_over);
   }
   return recipe;

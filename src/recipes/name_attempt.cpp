@@ -61,9 +61,10 @@ session::CallId NameAttempt::read(queue::Ask ask, std::optional<session::WatchWi
         bool revoked = false;
         if (const auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply)) {
           read.owned = reply->stat.ephemeral_owner == machine_.session_id();
-          read.is_signed = queue::is_signed(reply->data.value_or(std::string()), guid_);
+          const std::string data = reply->data.value_or(std::string());
+          read.is_signed = queue::is_signed(data, guid_);
           read.czxid = reply->stat.czxid;
-          revoked = reply->data == queue::kRevokeData && contender_.is_own(read.czxid);
+          revoked = queue::is_asked_to_let_go(data) && contender_.is_own(read.czxid);
         }
         feed(read);
         if (revoked) tell_asked_to_let_go();

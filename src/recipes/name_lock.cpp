@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "recipes/entry_data.hpp"
+#include "recipes/misuse.hpp"
 #include "recipes/name_attempt.hpp"
 #include "recipes/recipe.hpp"
 
@@ -18,7 +19,7 @@ class NameRecipe final : public recipes::Recipe {
 
   [[nodiscard]] Result<void> check() const override {
     if (path() == "/") return Error(Code::kInvalidPath, "path \"/\": the root is always there");
-    return node_.check();
+    return recipes::check_place(*host(), node_);
   }
 
   std::shared_ptr<recipes::Claim> start(

@@ -6,6 +6,7 @@
 #include "queue/node_name.hpp"
 #include "recipes/attempt.hpp"
 #include "recipes/entry_data.hpp"
+#include "recipes/misuse.hpp"
 
 namespace latchkey::recipes {
 
@@ -15,7 +16,11 @@ QueueRecipe::QueueRecipe(std::shared_ptr<session::Host> host, Path directory, En
       style_(std::move(style)) {}
 
 Result<void> QueueRecipe::check() const {
-  if (auto valid = directory_.check(); !valid) return valid;
+  if (auto valid = check_place(*host(), directory_); !valid) return valid;
+  for (const std::string& tag : style_.contender.extra_tags) {
+    // One that is empty would make every child with a number at its end a contender.
+    if (tag.empty()) return invalid_option(path(), "an extra tag is empty", "such as \"mylock-\"");
+  }
   const std::string& name = style_.contender.lock_name;
   if (!name.empty() && !queue::is_lock_name(name)) {
     return Error(Code::kInvalidOption, "lock name \"" + name +
@@ -36,6 +41,9 @@ std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait
   plan.contender.wait = wait;
   // Whoever waits out a delay keeps its place; what ends with the lease is the claim on top of it.
   if (style_.lock_delay.count() != 0) plan.contender.until = queue::Until::kNodeGoes;
+  plan.in_company = style_.contender.tag == queue::Tag::kLock &&
+                    style_.contender.watching == queue::Watching::kNearest &&
+                    style_.lock_delay.count() == 0 && wait == queue::Wait::kYes;
   return Attempt::start(host(), machine, std::move(plan), std::move(claimant));
 }
 

@@ -7,10 +7,10 @@
 #include <variant>
 
 #include "queue/reentrance.hpp"
+#include "recipes/answer.hpp"
 #include "recipes/inbox.hpp"
 #include "recipes/queue_recipe.hpp"
 #include "recipes/seat.hpp"
-#include "session/operations.hpp"
 
 namespace latchkey::recipes {
 namespace {
@@ -60,8 +60,9 @@ class Standing final : public Claimant, public std::enable_shared_from_this<Stan
 
   // From seats.
   void cancel(Number level, Code code) { feed({reentrance::Cancel{level, code}}); }
-  void release(Number level, session::Completion done) {
+  LetGo release(Number level, session::Completion done) {
     feed({.event = reentrance::Release{level}, .done = std::move(done)});
+    return let_go_;
   }
   void on_lease_over() {
     if (const auto below = below_) below->on_lease_over();
@@ -116,7 +117,7 @@ class Standing final : public Claimant, public std::enable_shared_from_this<Stan
   void carry_out(const reentrance::EndLease&, Tiding&) { on_lease_over(); }
   void carry_out(const reentrance::GiveUp& action, Tiding& tiding) {
     levels_.erase(action.level);
-    std::exchange(below_, {})->release(std::move(tiding.done));
+    let_go_ = std::exchange(below_, {})->release(std::move(tiding.done));
   }
   void carry_out(const reentrance::Grant& action, Tiding&) {
     levels_.at(action.level).seat->grant(*grant_);
@@ -130,9 +131,7 @@ class Standing final : public Claimant, public std::enable_shared_from_this<Stan
                                                ": this owner is waiting for it already; another "
                                                "task needs an owner of its own"));
     }
-    session::Outcome outcome;
-    outcome.code = action.code;
-    seat->fail(session::make_error("lock", below.path(), outcome));
+    seat->fail(lock_error(below.path(), action.code, {}));
   }
   void carry_out(const reentrance::Lose& action, Tiding& tiding) {
     ++tiding.notice->missing;
@@ -145,6 +144,7 @@ class Standing final : public Claimant, public std::enable_shared_from_this<Stan
   }
   void carry_out(const reentrance::StillHeld& action, Tiding& tiding) {
     levels_.erase(action.level);
+    let_go_ = LetGo::kStillHeld;
     session::Outcome outcome;
     outcome.ok = true;
     if (tiding.done) tiding.done(std::move(outcome));
@@ -159,6 +159,7 @@ class Standing final : public Claimant, public std::enable_shared_from_this<Stan
   std::map<Number, Level> levels_;  ///< Those who wait, and those who are in.
   std::shared_ptr<Claim> below_;    ///< Asked for, or granted.
   std::optional<Granted> grant_;
+  LetGo let_go_ = LetGo::kGivenUp;  ///< What the last release came to.
 };
 
 /// The lock as one owner sees it.

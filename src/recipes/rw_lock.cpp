@@ -40,9 +40,11 @@ class Downgrade final : public recipes::Recipe {
     if (writing_.state() == LeaseState::kLost)
       return Error(Code::kLost, what + "it was lost before");
     const std::string& node = writing_.node();
-    const auto place = queue::parse_place(node.substr(node.rfind('/') + 1));
+    const std::size_t slash = node.rfind('/');
+    const auto place = queue::parse_place(node.substr(slash + 1));
     const bool is_writer = place && place->read_write && place->share == queue::Share::kExclusive;
-    if (&hold->host() != host().get() || !is_writer || node.substr(0, node.rfind('/')) != path()) {
+    const std::string directory = slash == 0 ? "/" : node.substr(0, slash);
+    if (&hold->host() != host().get() || !is_writer || directory != path()) {
       return not_a_writer();
     }
     return {};

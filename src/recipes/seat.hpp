@@ -25,7 +25,9 @@ class Seat final : public Claim {
         claimant_(asking_) {}
 
   void cancel(Code code) override { keeper()->cancel(number_, code); }
-  void release(session::Completion done) override { keeper()->release(number_, std::move(done)); }
+  LetGo release(session::Completion done) override {
+    return keeper()->release(number_, std::move(done));
+  }
   void on_lease_over() override { keeper()->on_lease_over(); }
   void listen() override { keeper()->listen(); }
 

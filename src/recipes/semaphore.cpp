@@ -4,6 +4,7 @@
 
 #include "queue/picture.hpp"
 #include "recipes/entry_data.hpp"
+#include "recipes/misuse.hpp"
 #include "recipes/reader.hpp"
 #include "recipes/recipe.hpp"
 #include "recipes/semaphore_claim.hpp"
@@ -39,7 +40,7 @@ class SemaphoreRecipe final : public recipes::Recipe {
         warned_(std::move(warned)) {}
 
   [[nodiscard]] Result<void> check() const override {
-    if (auto valid = path_.check(); !valid) return valid;
+    if (auto valid = recipes::check_place(*host(), path_); !valid) return valid;
     if (options_.size && *options_.size < 1) return refuse("its size has to be at least 1");
     if (count_ < 1) return refuse("at least 1 permit has to be asked for");
     if (options_.size && count_ > *options_.size) {
@@ -85,6 +86,7 @@ Lock Semaphore::permits(int count) const {
 }
 
 Result<void> Semaphore::resize(int size, Deadline deadline) const {
+  if (auto valid = recipes::check_place(*parts_->host, parts_->path); !valid) return valid;
   if (size < 1) {
     return Error(Code::kInvalidOption, "resize " + parts_->path.text() + " to " +
                                            std::to_string(size) + ": it has to be at least 1");
@@ -111,6 +113,7 @@ Result<void> Semaphore::resize(int size, Deadline deadline) const {
 }
 
 Result<std::optional<int>> Semaphore::size(Deadline deadline) const {
+  if (auto valid = recipes::check_place(*parts_->host, parts_->path); !valid) return valid.error();
   const auto node = parts_->look<Get>("size", deadline);
   if (node) return queue::parse_size(node->data);
   if (node.error() == Code::kNoNode) return std::optional<int>();

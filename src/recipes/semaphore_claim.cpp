@@ -1,5 +1,6 @@
 #include "recipes/semaphore_claim.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "recipes/answer.hpp"
@@ -114,6 +115,7 @@ void SemaphoreClaim::carry_out(action::ReadSize& action) {
         event::SizeRead read{.ask = ask, .answer = answer_of(outcome), .data = {}};
         if (auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply)) {
           read.data = std::move(reply->data).value_or(std::string{});
+          read.children = reply->stat.num_children;
         }
         feed(std::move(read));
       },
@@ -123,6 +125,51 @@ void SemaphoreClaim::carry_out(action::ReadSize& action) {
 
 void SemaphoreClaim::carry_out(action::UnwatchSize&) {
   if (size_watch_) machine_.unwatch(*std::exchange(size_watch_, std::nullopt), machine_.now());
+}
+
+void SemaphoreClaim::carry_out(action::ListPath& action) {
+  send(action.ask, Op::kGetChildren, wire::PathWatch{machine_.absolute(path_), false},
+       [this, ask = action.ask](Outcome&& outcome) {
+         event::PathListed listed{
+             .ask = ask, .answer = answer_of(outcome), .children = {}, .elders = {}};
+         if (auto* reply = std::get_if<wire::ChildrenReply>(&outcome.reply)) {
+           listed.children = std::move(reply->children);
+         }
+         compare_ages(std::move(listed));
+       });
+}
+
+/// Asks which came first, the leases or the strangers' first.
+void SemaphoreClaim::compare_ages(event::PathListed listed) {
+  const std::vector<std::string> strangers = queue::strangers(listed.children);
+  const bool has_leases = std::find(listed.children.begin(), listed.children.end(),
+                                    queue::kLeases) != listed.children.end();
+  if (strangers.empty() || !has_leases) return feed(std::move(listed));
+  const auto number = [](const std::string& name) { return queue::parse_place(name)->number; };
+  const std::string oldest = *std::ranges::min_element(strangers, {}, number);
+  ask_age(std::move(listed), std::string(queue::kLeases),
+          [this, oldest](event::PathListed with, std::int64_t leases_made) {
+            ask_age(std::move(with), oldest,
+                    [this, oldest, leases_made](event::PathListed last, std::int64_t made) {
+                      if (made < leases_made) last.elders.push_back(oldest);
+                      feed(std::move(last));
+                    });
+          });
+}
+
+/// `next` hears when a child of the path was made. One that is gone is nobody's trouble.
+void SemaphoreClaim::ask_age(
+    event::PathListed listed, const std::string& child,
+    std::function<void(event::PathListed listed, std::int64_t made)> next) {
+  const queue::Ask ask = listed.ask;
+  send(ask, Op::kExists, wire::PathWatch{machine_.absolute(path_ + "/" + child), false},
+       [this, listed = std::move(listed), next = std::move(next)](Outcome&& outcome) mutable {
+         if (const auto* reply = std::get_if<wire::StatReply>(&outcome.reply)) {
+           return next(std::move(listed), reply->stat.czxid);
+         }
+         if (outcome.code != Code::kNoNode) listed.answer = answer_of(outcome);
+         feed(std::move(listed));
+       });
 }
 
 // What is given up.

@@ -55,6 +55,10 @@ class SemaphoreClaim final : public DirectoryErrand<queue::PermitEvent>, public 
   void carry_out(queue::action::CreateAll& action);
   void carry_out(queue::action::ReadSize& action);
   void carry_out(queue::action::UnwatchSize& action);
+  void carry_out(queue::action::ListPath& action);
+  void compare_ages(queue::event::PathListed listed);
+  void ask_age(queue::event::PathListed listed, const std::string& child,
+               std::function<void(queue::event::PathListed listed, std::int64_t made)> next);
   void carry_out(queue::action::GrantAll& action);
   void carry_out(queue::action::Warn& action);
   void carry_out(queue::action::Fail& action);
