@@ -1,8 +1,10 @@
 // A whole server without a network, fed by strangers: any bytes from three connections, in any
-// pieces, mixed with well-formed requests whose fields are fuzzed, hang-ups, a journal that lags
-// and crashes. Whatever comes, the server must stay whole: what it stores replays to the same tree,
-// what it sends is frames, and no watch outlives its connection.
+// pieces, mixed with well-formed requests whose fields are fuzzed, hang-ups, sockets that take
+// nothing for a while, little memory, a journal that lags and crashes. Whatever comes, the server
+// must stay whole: what it stores replays to the same tree, what it sends is frames, no watch
+// outlives its connection, and whoever is not read from is heard again.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tree/input_rule.hpp"
 #include "tree/service.hpp"
 
 namespace latchkey::tree {
@@ -31,7 +34,8 @@ class Input {
     return value;
   }
   std::string_view piece() {
-    const std::size_t size = std::min<std::size_t>(byte(), rest_.size());
+    const std::size_t wanted = byte();
+    const std::size_t size = std::min(wanted, rest_.size());
     const std::string_view piece = rest_.substr(0, size);
     rest_.remove_prefix(size);
     return piece;
@@ -68,13 +72,19 @@ class World {
       case 3: store(); break;
       case 4: pass(input.byte()); break;
       case 5: crash(); break;
+      case 6: reads_[choice % peers_.size()] = !reads_[choice % peers_.size()]; break;
       default: request(peer, input); break;
     }
     deliver();
   }
 
   void finish() {
-    store();
+    do {
+      store();
+      deliver();
+      gather();
+    } while (!pending_.empty());
+    for (const auto& [id, peer] : service_->peers()) check(!peer->in_line);
     for (PeerId& peer : peers_) service_->disconnect(peer, moment_);
     check(service_->tree().watches().size() == 0);
     check(saved(service_->tree()) == saved(*replayed()));
@@ -106,6 +116,8 @@ class World {
     options.secret = [this] { return ++secret_ * 0x9E3779B97F4A7C15U; };
     options.max_output_per_peer = 4'096;
     options.max_requests_per_peer = 20;
+    options.max_request_bytes = 2'000;
+    options.max_buffered = kMostBuffered;
     options.limits.nodes = 200;
     options.authenticate =
         [](std::string_view scheme,
@@ -120,6 +132,7 @@ class World {
     service_->start(moment_);
     store();
     for (PeerId& peer : peers_) peer = service_->connect({"10.0.0.1:1", {}}, moment_);
+    unwritten_ = {};
   }
 
   void crash() {
@@ -128,6 +141,7 @@ class World {
   }
 
   void hang_up(PeerId& peer) {
+    unwritten_[index_of(peer)] = 0;
     service_->disconnect(peer, moment_);
     peer = service_->connect({"10.0.0.1:1", {{"ip", "10.0.0.1"}}}, moment_);
   }
@@ -213,25 +227,53 @@ class World {
     }
   }
 
+  [[nodiscard]] std::size_t index_of(PeerId id) const {
+    return static_cast<std::size_t>(std::ranges::find(peers_, id) - peers_.begin());
+  }
+
+  /// Whose socket takes nothing has one piece of output that is not written.
   void deliver() {
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      if (reads_[i] && unwritten_[i] > 0) take_from(i);
+    }
     for (auto ready = service_->take_ready(); !ready.empty(); ready = service_->take_ready()) {
       for (const PeerId id : ready) {
-        wire::FrameSplitter splitter(std::size_t{1} << 30U);
-        const std::string output = service_->take_output(id, moment_);
-        splitter.feed(output);
-        std::size_t used = 0;
-        while (const auto frame = splitter.next()) used += 4 + frame->size();
-        check(used == output.size());
-        if (service_->closing(id) == Service::Closing::kNo) continue;
-        for (PeerId& peer : peers_) {
-          if (peer == id) hang_up(peer);
-        }
+        const std::size_t i = index_of(id);
+        if (i == peers_.size()) continue;
+        if (unwritten_[i] == 0) take_from(i);
+        if (service_->closing(id) == Service::Closing::kNow || may_part(i)) hang_up(peers_[i]);
       }
+    }
+    for (const PeerId id : peers_) check(test::is_read_or_woken(*service_, id));
+    check(service_->buffered_bytes() <= kMostBuffered);
+  }
+
+  [[nodiscard]] bool may_part(std::size_t i) const {
+    return unwritten_[i] == 0 && service_->closing(peers_[i]) == Service::Closing::kAfterOutput;
+  }
+
+  void take_from(std::size_t i) {
+    while (true) {
+      const std::string output = service_->take_output(peers_[i], moment_);
+      unwritten_[i] = 0;
+      if (output.empty()) return;
+      wire::FrameSplitter splitter(std::size_t{1} << 30U);
+      splitter.feed(output);
+      std::size_t used = 0;
+      while (const auto frame = splitter.next()) used += 4 + frame->size();
+      check(used == output.size());
+      if (reads_[i]) continue;
+      unwritten_[i] = output.size();
+      return service_->left_unwritten(peers_[i], output.size(), moment_);
     }
   }
 
+  static constexpr std::size_t kMostBuffered = 1'500;
+
   std::unique_ptr<Service> service_;
   std::array<PeerId, 3> peers_{};
+  std::array<bool, 3> reads_{true, true, true};
+  std::array<std::size_t, 3> unwritten_{};
   std::vector<Service::Stored> pending_;
   std::vector<Service::Stored> durable_;
   Moment moment_{Instant{} + std::chrono::hours(1), 1'700'000'000'000};

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -47,21 +48,38 @@ Connection::Read Connection::read(std::span<char> buffer, std::string_view& byte
     write();
     return Read::kBroken;
   }
-  unsent_ += tls_->take_output();
+  if (!answer_for_tls()) return Read::kBroken;
   bytes = plain_;
   return tls_->is_closed() && plain_.empty() ? Read::kEnd : Read::kSome;
 }
 
+bool Connection::answer_for_tls() {
+  // No handshake takes nearly as much. What does is a client that asks for new keys again and again
+  // and does not read: each request of a few bytes leaves an answer here (H90).
+  constexpr std::size_t kMostOfTls = 65'536;
+  const std::string output = tls_->take_output();
+  unsent_of_tls_ += output.size();
+  unsent_ += output;
+  return unsent_of_tls_ <= kMostOfTls;
+}
+
 void Connection::add(std::string bytes) {
-  if (tls_) {
-    // Into memory it cannot fail, unless the conversation has failed before: then reading tells.
-    static_cast<void>(tls_->send(bytes));
-    bytes = tls_->take_output();
-  }
+  if (tls_) return add_encrypted(bytes);
   if (unsent_.empty()) {
     unsent_ = std::move(bytes);
   } else {
     unsent_ += bytes;
+  }
+}
+
+void Connection::add_encrypted(std::string_view bytes) {
+  // In pieces: the memory a long one went through would stay with the connection.
+  constexpr std::size_t kPiece = 65'536;
+  while (!bytes.empty()) {
+    // Into memory it cannot fail, unless the conversation has failed before: then reading tells.
+    static_cast<void>(tls_->send(bytes.substr(0, kPiece)));
+    unsent_ += tls_->take_output();
+    bytes.remove_prefix(std::min(bytes.size(), kPiece));
   }
 }
 
@@ -72,14 +90,25 @@ Connection::Write Connection::write() {
     if (put >= 0) {
       sent_ += static_cast<std::size_t>(put);
     } else if (errno == EAGAIN) {
+      forget_sent();
       return Write::kBlocked;
     } else if (errno != EINTR) {
       return Write::kBroken;
     }
   }
-  unsent_ = {};  // With its memory: most connections are idle most of the time.
+  // With its memory, which assignment would keep: most connections are idle most of the time.
+  std::string().swap(unsent_);
   sent_ = 0;
+  unsent_of_tls_ = 0;
   return Write::kDone;
+}
+
+void Connection::forget_sent() {
+  // Half of it at least, so that no byte is moved often and twice what is left is held at most.
+  if (sent_ < unsent_.size() - sent_) return;
+  unsent_.erase(0, sent_);
+  unsent_.shrink_to_fit();
+  sent_ = 0;
 }
 
 void Connection::end_output() { ::shutdown(socket_.native_handle(), SHUT_WR); }

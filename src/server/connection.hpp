@@ -51,20 +51,26 @@ class Connection {
   const std::uint64_t id;
   const Kind kind;
   const Remote remote;
-  tree::PeerId peer = 0;     ///< 0 until the service knows of it, and again when it does no more.
-  bool reading = false;      ///< Waits to be readable.
-  bool writing = false;      ///< Waits to be writable.
-  bool was_blocked = false;  ///< The last write did not take everything.
-  bool ended = false;        ///< The client sends no more.
-  bool leaving = false;      ///< Everything is said; waits for the client to hang up.
-  std::string request;       ///< Of kMetrics.
+  tree::PeerId peer = 0;  ///< 0 until the service knows of it, and again when it does no more.
+  bool reading = false;   ///< Waits to be readable.
+  bool writing = false;   ///< Waits to be writable.
+  bool ended = false;     ///< The client sends no more.
+  bool leaving = false;   ///< Everything is said; waits for the client to hang up.
+  std::string request;    ///< Of kMetrics.
 
  private:
+  void add_encrypted(std::string_view bytes);
+  /// Adds what TLS itself has to say to what it has heard. False: too much of that is not taken.
+  [[nodiscard]] bool answer_for_tls();
+  /// Gives back the memory of what has left.
+  void forget_sent();
+
   Socket socket_;
   std::optional<net::TlsFilter> tls_;
   std::string plain_;
   std::string unsent_;
-  std::size_t sent_ = 0;  ///< How much of unsent_ has left.
+  std::size_t sent_ = 0;           ///< How much of unsent_ has left.
+  std::size_t unsent_of_tls_ = 0;  ///< What TLS itself has added since unsent_ was empty.
 };
 
 }  // namespace latchkey::server

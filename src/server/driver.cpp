@@ -23,7 +23,6 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMostEvents = 256;
 /// A timer that rings so late was held up, and so was everybody who wanted to be heard (H85).
 constexpr milliseconds kStall(100);
-constexpr milliseconds kSweep(1'000);
 constexpr std::chrono::seconds kRestAfterFoldError(60);
 /// Far below what the journal takes at once, whatever clients send.
 constexpr std::size_t kMostBatchBytes = std::size_t{16} << 20U;
@@ -71,16 +70,22 @@ tree::ServiceOptions Driver::service_options() {
   service.handshake_timeout = options_.handshake_timeout;
   service.max_frame = options_.max_frame;
   service.max_sessions = options_.max_sessions;
+  service.max_sessions_per_origin = options_.max_sessions_per_address;
   service.limits.nodes = options_.max_nodes;
   service.limits.bytes = options_.max_bytes;
   service.limits.watches = options_.max_watches;
   service.limits.watches_per_peer = options_.max_watches_per_connection;
   service.max_requests_per_peer = options_.max_requests_per_connection;
   service.max_output_per_peer = options_.max_output_per_connection;
+  service.max_buffered = options_.max_buffered;
   service.secret = [] { return base::kernel_random(); };
   service.authenticate = [this](std::string_view scheme, std::string_view credentials) {
     return authenticate(scheme, credentials, options_.super_digest);
   };
+  service.on_attached = [this](tree::PeerId peer, tree::SessionId session, std::int32_t asked) {
+    bind(peer, session, asked);
+  };
+  service.on_ended = [this](tree::SessionId session) { unbind(session); };
   service.admin_word = [this](std::string_view word) { return answer_word(word, status()); };
   return service;
 }
@@ -99,7 +104,11 @@ Status Driver::status() const {
           .folds = folds_,
           .fold_errors = fold_errors_,
           .journal_damaged = journal_damaged_,
-          .stalled_ms = std::chrono::duration_cast<milliseconds>(stalled_).count()};
+          .stalled_ms = std::chrono::duration_cast<milliseconds>(stalled_).count(),
+          .bound_sessions = bonds_.sessions(),
+          .watched_processes = watches_.size(),
+          .bonds_refused = bonds_refused_,
+          .ended_with_process = ended_with_process_};
 }
 
 // Beginning and end.
@@ -126,6 +135,8 @@ Result<void> Driver::start(std::unique_ptr<storage::Journal> journal, CommitOn w
   }
   for (Door& door : doors_) wait_to_accept(door);
   wait_for_timer();
+  // Whoever started us has to get here first; and perhaps nobody ever comes.
+  if (options_.idle_stop.count() > 0) idle_since_ = started_ + options_.handshake_timeout;
   arm_timer();
   const std::lock_guard lock(join_mutex_);
   thread_ = net::make_thread("latchkey-server", [this] { run(); });
@@ -180,6 +191,7 @@ void Driver::fail(const Error& error) {
 
 void Driver::end() {
   doors_.clear();
+  watches_.clear();
   while (!connections_.empty()) {
     Connection& connection = *connections_.begin()->second;
     if (!failure_) connection.end_output();
@@ -213,7 +225,9 @@ void Driver::run() {
     context_.run_one();
     std::size_t handled = 1;
     bool drained = false;
-    while (handled < kMostEvents && !drained && !finished_) {
+    // What may leave is not to look like what nobody takes.
+    const std::size_t enough = service_.buffered_bytes() + options_.max_buffered / 8;
+    while (handled < kMostEvents && !drained && !finished_ && service_.buffered_bytes() <= enough) {
       drained = context_.poll_one() == 0;
       ++handled;
     }
@@ -227,6 +241,7 @@ void Driver::finish_turn(std::size_t handled, bool drained) {
   carry_out();
   if (finished_) return;
   if (!expiring_.empty()) settle_expiring();
+  if (options_.idle_stop.count() > 0) stop_if_idle(drained);
   if (stopping_ && !committing_ && service_.in_flight() == 0) {
     finished_ = true;
     return;
@@ -235,9 +250,14 @@ void Driver::finish_turn(std::size_t handled, bool drained) {
 }
 
 void Driver::carry_out() {
+  service_.begin_round();
   while (!finished_) {
     // The disk first: it works while we write.
     commit_batch();
+    if (service_.round_is_over()) {
+      asio::post(context_, [] {});  // They go on when everybody has been listened to.
+      return;
+    }
     const std::vector<tree::PeerId> ready = service_.take_ready();
     if (ready.empty()) return;
     for (const tree::PeerId peer : ready) {
@@ -320,8 +340,9 @@ void Driver::wait_for_timer() {
 void Driver::arm_timer() {
   if (tick_due_) return;  // It has rung, and is armed again after the tick.
   Instant wake = service_.next_wake();
-  const bool resting = std::ranges::any_of(doors_, [](const Door& door) { return door.resting; });
-  if (resting || !brief_.empty()) wake = std::min(wake, BootClock::now() + kSweep);
+  for (const Door& door : doors_) wake = std::min(wake, door.rests_until.value_or(wake));
+  if (!brief_.empty()) wake = std::min(wake, BootClock::now() + kSweep);
+  if (idle_since_ && connections_.empty()) wake = std::min(wake, *idle_since_ + options_.idle_stop);
   asked_ = std::min(asked_, wake);
   timer_.arm(wake);
 }
@@ -339,10 +360,10 @@ void Driver::tick_if_due(std::size_t handled, bool drained) {
   const Duration late = std::exchange(late_, {});
   if (late > kStall) {
     stalled_ += late;
-    service_.stalled(late);
+    service_.stalled(late, BootClock::now());
     const auto span = std::chrono::duration_cast<milliseconds>(late).count();
-    log_(LogLevel::kWarning, "held up for " + std::to_string(span) +
-                                 " ms; every session's deadline was moved by as much");
+    log_(LogLevel::kWarning,
+         "held up for " + std::to_string(span) + " ms; no session runs out because of it");
   }
   service_.tick(now());
   sweep();
@@ -356,8 +377,26 @@ void Driver::sweep() {
   }
   for (const std::uint64_t id : over) drop(*find(id));
   for (Door& door : doors_) {
-    if (std::exchange(door.resting, false)) wait_to_accept(door);
+    if (!door.rests_until || moment < *door.rests_until) continue;
+    door.rests_until.reset();
+    wait_to_accept(door);
   }
+}
+
+void Driver::stop_if_idle(bool drained) {
+  if (!service_.tree().sessions().empty()) {
+    idle_since_.reset();
+    return;
+  }
+  const Instant moment = BootClock::now();
+  if (!idle_since_) idle_since_ = moment;
+  // Whoever stands at the door has been let in by now, and is a connection: perhaps one that wants
+  // a session, perhaps one that only looks, and does not make the server wait any longer.
+  if (!drained || !connections_.empty() || service_.in_flight() > 0) return;
+  if (moment < *idle_since_ + options_.idle_stop) return;
+  log_(LogLevel::kInfo, "nobody was here for a while, so the server ends");
+  stopping_ = true;
+  doors_.clear();
 }
 
 }  // namespace latchkey::server

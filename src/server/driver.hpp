@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "latchkey/server.hpp"
 #include "net/boot_timer.hpp"
 #include "net/tls.hpp"
+#include "server/bonds.hpp"
 #include "server/committer.hpp"
 #include "server/connection.hpp"
 #include "server/listener.hpp"
@@ -82,11 +84,20 @@ class Driver {
   [[nodiscard]] const std::string& metrics_address() const { return metrics_address_; }
 
  private:
+  /// Between looks at what has had its time: brief connections, doors that rest.
+  static constexpr std::chrono::milliseconds kSweep{1'000};
+
   struct Door {
     Listener listener;
     Connection::Kind kind;
     asio::posix::stream_descriptor socket;
-    bool resting = false;  ///< The system had no descriptor left: not now.
+    /// The system had no descriptor left: not before then.
+    std::optional<Instant> rests_until = {};
+  };
+  /// A process whose end we hear of, for all of its sessions.
+  struct Watch {
+    std::uint64_t number = 0;
+    asio::posix::stream_descriptor process;
   };
   struct Expiring {
     tree::SessionId session = 0;
@@ -115,6 +126,7 @@ class Driver {
   void tick_if_due(std::size_t handled, bool drained);
   void arm_timer();
   void sweep();
+  void stop_if_idle(bool drained);
 
   // Doors and connections.
   void open_door(Listener listener, Connection::Kind kind);
@@ -133,14 +145,25 @@ class Driver {
   void serve(Connection& connection);
   /// Moves the service's next output into the connection. False: there is none.
   bool add_output(Connection& connection);
+  [[nodiscard]] tree::Service::Closing closing_of(const Connection& connection) const;
   /// The connection has to be gone soon, even if its client does not read.
   void hurry(const Connection& connection);
   [[nodiscard]] bool is_idle(const Connection& connection) const;
-  [[nodiscard]] bool wants_input(const Connection& connection) const;
+  [[nodiscard]] bool wants_input(const Connection& connection);
   /// The service is done with it: waits for the client to hang up, lest a reset overtake the last
   /// words.
   void part(Connection& connection);
   void forget_peer(Connection& connection);
+
+  // Sessions that end with their process.
+  void bind(tree::PeerId peer, tree::SessionId session, std::int32_t asked);
+  void unbind(tree::SessionId session);
+  /// The process with that number, if it is the one that `asked` and we hear of its end.
+  [[nodiscard]] std::optional<Process> find_process(pid_t pid, std::int32_t asked);
+  [[nodiscard]] bool has_room_for_watch() const;
+  [[nodiscard]] bool watch(const Process& process, Descriptor descriptor);
+  void process_ended(const Process& process, std::uint64_t number);
+
   void drop(Connection& connection);
 
   // Constant after start().
@@ -172,10 +195,16 @@ class Driver {
   std::uint64_t last_connection_ = 0;
   std::size_t metrics_readers_ = 0;
   std::vector<Expiring> expiring_;
+  Bonds bonds_;
+  std::map<Process, Watch> watches_;
+  std::uint64_t last_watch_ = 0;
+  std::uint64_t bonds_refused_ = 0;
+  std::uint64_t ended_with_process_ = 0;
   Instant asked_ = Instant::max();  ///< When the timer is to ring.
   bool tick_due_ = false;
   std::size_t handled_since_due_ = 0;
   Duration late_{};
+  std::optional<Instant> idle_since_;
   bool stopping_ = false;
   bool finished_ = false;
   std::optional<Error> failure_;

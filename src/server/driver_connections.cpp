@@ -56,12 +56,13 @@ void Driver::accept(Door& door) {
       ++turned_away_;
       log_(LogLevel::kWarning, "turned a connection away on " + door.listener.address() +
                                    ": the process has few descriptors left (RLIMIT_NOFILE)");
-      door.resting = true;
+      door.rests_until = BootClock::now() + kSweep;
       return;
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       log_(LogLevel::kWarning, "cannot accept a connection on " + door.listener.address() + ": " +
                                    std::generic_category().message(errno));
-      door.resting = true;  // Trying again at once would fail at once.
+      // Trying again at once would fail at once.
+      door.rests_until = BootClock::now() + kSweep;
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       break;
@@ -72,7 +73,7 @@ void Driver::accept(Door& door) {
 
 bool Driver::has_room_for(const Remote& remote) const {
   if (connections_.size() >= options_.max_connections) return false;
-  const auto same = from_address_.find(remote.ip);
+  const auto same = from_address_.find(remote.origin);
   return remote.is_local || same == from_address_.end() ||
          same->second < options_.max_connections_per_address;
 }
@@ -96,7 +97,7 @@ void Driver::admit(int fd, const Door& door) {
     return log_(LogLevel::kWarning, std::string("cannot serve a connection: ") + error.what());
   }
   ++accepted_;
-  ++from_address_[remote.ip];
+  ++from_address_[remote.origin];
   if (for_metrics) ++metrics_readers_;
   Connection& connection = *connections_.emplace(id, std::move(made)).first->second;
   if (secure || for_metrics) {
@@ -110,6 +111,7 @@ void Driver::admit(int fd, const Door& door) {
 void Driver::introduce(Connection& connection) {
   tree::Service::PeerInfo info;
   info.address = connection.remote.address;
+  info.origin = connection.remote.origin;
   info.identities.push_back({"ip", connection.remote.ip});
   if (std::string subject = connection.subject(); !subject.empty()) {
     info.identities.push_back({"x509", std::move(subject)});
@@ -164,7 +166,7 @@ void Driver::take(Connection& connection, std::string_view bytes) {
   if (!bytes.empty()) service_.receive(connection.peer, bytes, now());
 }
 
-bool Driver::wants_input(const Connection& connection) const {
+bool Driver::wants_input(const Connection& connection) {
   if (connection.ended || stopping_) return false;
   return connection.peer == 0 || service_.wants_input(connection.peer);
 }
@@ -192,22 +194,21 @@ void Driver::wait_to_write(Connection& connection) {
 
 void Driver::serve(Connection& connection) {
   using Closing = tree::Service::Closing;
-  const Closing closing = connection.peer == 0 ? Closing::kNo : service_.closing(connection.peer);
+  const Closing closing = closing_of(connection);
   if (closing == Closing::kNow) return drop(connection);
-  if (connection.writing) return;
+  if (connection.writing) {
+    if (closing != Closing::kNo) hurry(connection);
+    // What fits is heard while it does not take its answers, heartbeats above all (H85).
+    if (wants_input(connection)) wait_to_read(connection);
+    return;
+  }
   while (connection.has_unsent() || add_output(connection)) {
-    const std::size_t unsent = connection.unsent_bytes();
-    const Connection::Write written = connection.write();
-    if (connection.was_blocked && connection.unsent_bytes() < unsent) {
-      service_.took_output(connection.peer, now());
-    }
-    connection.was_blocked = written == Connection::Write::kBlocked;
-    switch (written) {
+    switch (connection.write()) {
       case Connection::Write::kBroken: return drop(connection);
       case Connection::Write::kBlocked:
+        service_.left_unwritten(connection.peer, connection.unsent_bytes(), now());
         if (closing != Closing::kNo) hurry(connection);
         wait_to_write(connection);
-        // What fits is heard meanwhile, heartbeats above all (H85).
         if (wants_input(connection)) wait_to_read(connection);
         return;
       case Connection::Write::kDone: break;
@@ -215,9 +216,17 @@ void Driver::serve(Connection& connection) {
   }
   if (is_idle(connection)) {
     if (connection.ended) return drop(connection);
-    if (closing == Closing::kAfterOutput || connection.leaving) return part(connection);
+    // Asked again: its last answer may have been given just now.
+    if (closing_of(connection) == Closing::kAfterOutput || connection.leaving) {
+      return part(connection);
+    }
   }
   if (wants_input(connection)) wait_to_read(connection);
+}
+
+tree::Service::Closing Driver::closing_of(const Connection& connection) const {
+  if (connection.peer == 0) return tree::Service::Closing::kNo;
+  return service_.closing(connection.peer);
 }
 
 bool Driver::add_output(Connection& connection) {
@@ -233,9 +242,12 @@ void Driver::hurry(const Connection& connection) {
 }
 
 bool Driver::is_idle(const Connection& connection) const {
-  const auto peer = service_.peers().find(connection.peer);
-  return peer == service_.peers().end() ||
-         (peer->second->requests == 0 && peer->second->output.empty());
+  const auto found = service_.peers().find(connection.peer);
+  if (found == service_.peers().end()) return true;
+  const tree::Peer& peer = *found->second;
+  // What stands in line for the disk, or waits for its turn, was sent in time and will be answered.
+  const bool waits = (peer.in_line || peer.rests) && peer.state != tree::Peer::State::kLeaving;
+  return peer.requests == 0 && peer.output.empty() && !waits;
 }
 
 void Driver::part(Connection& connection) {
@@ -255,7 +267,7 @@ void Driver::forget_peer(Connection& connection) {
 void Driver::drop(Connection& connection) {
   forget_peer(connection);
   brief_.erase(connection.id);
-  const auto same = from_address_.find(connection.remote.ip);
+  const auto same = from_address_.find(connection.remote.origin);
   if (--same->second == 0) from_address_.erase(same);
   if (connection.kind == Connection::Kind::kMetrics) --metrics_readers_;
   connections_.erase(connection.id);

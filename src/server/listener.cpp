@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -59,6 +60,18 @@ NumericAddress numeric(const sockaddr_storage& storage) {
     ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
   }
   return {text.data(), ntohs(v6.sin6_port)};
+}
+
+/// The half of an address that names a network: all the rest is usually one customer's.
+std::string network_of(const sockaddr_storage& storage) {
+  if (storage.ss_family == AF_INET) return numeric(storage).host;
+  sockaddr_in6 v6{};
+  std::memcpy(&v6, &storage, sizeof v6);
+  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return numeric(storage).host;
+  std::fill_n(&v6.sin6_addr.s6_addr[8], 8, std::uint8_t{0});
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+  return std::string(text.data()) + "/64";
 }
 
 std::string to_text(const NumericAddress& address) {
@@ -259,19 +272,21 @@ Result<Listener> Listener::adopt(int fd) {
   return Listener(std::move(socket), storage.ss_family == AF_UNIX);
 }
 
+Remote remote_from(const sockaddr_storage& address) {
+  const NumericAddress peer = numeric(address);
+  const bool local = peer.host.starts_with("127.") || peer.host == "::1";
+  return {to_text(peer), peer.host, local, local ? "" : network_of(address)};
+}
+
 Remote remote_of(int fd) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
   ::getpeername(fd, plain(storage), &size);
-  if (storage.ss_family == AF_INET || storage.ss_family == AF_INET6) {
-    const NumericAddress peer = numeric(storage);
-    const bool local = peer.host.starts_with("127.") || peer.host == "::1";
-    return {to_text(peer), peer.host, local};
-  }
+  if (storage.ss_family == AF_INET || storage.ss_family == AF_INET6) return remote_from(storage);
   ucred who{};
   socklen_t who_size = sizeof who;
   ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_size);
-  return {"unix:" + std::to_string(who.pid), "127.0.0.1", true};
+  return {"unix:" + std::to_string(who.pid), "127.0.0.1", true, "uid:" + std::to_string(who.uid)};
 }
 
 }  // namespace latchkey::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -79,7 +80,13 @@ struct Remote {
   std::string address;
   std::string ip;  ///< "127.0.0.1"; that one for a Unix socket too.
   bool is_local = true;
+  /// Whom connections and sessions count for: the ip, of IPv6 its first half ("2001:db8:0:1::/64"),
+  /// since whoever has one address there has all of those; or "uid:1000" for a Unix socket. Empty
+  /// for the loopback, where nobody can be told apart.
+  std::string origin;
 };
 [[nodiscard]] Remote remote_of(int fd);
+/// What remote_of() makes of an address.
+[[nodiscard]] Remote remote_from(const sockaddr_storage& address);
 
 }  // namespace latchkey::server

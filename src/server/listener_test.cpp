@@ -1,5 +1,10 @@
 #include "server/listener.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 namespace latchkey::server {
@@ -23,6 +28,35 @@ TEST(HostPort, RefusesWhatIsNoAddress) {
     ASSERT_FALSE(where) << text;
     EXPECT_EQ(where.error(), Code::kInvalidOption) << text;
   }
+}
+
+Remote from_ipv6(const char* text) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(4711);
+  EXPECT_EQ(::inet_pton(AF_INET6, text, &address.sin6_addr), 1) << text;
+  sockaddr_storage storage{};
+  std::memcpy(&storage, &address, sizeof address);
+  return remote_from(storage);
+}
+
+TEST(Remote, H94_WhoHasHalfAnIpv6AddressHasTheRestAndCountsAsOne) {
+  const Remote one = from_ipv6("2001:db8:0:1::5");
+  const Remote other = from_ipv6("2001:db8:0:1:ffff:0:7:8");
+  const Remote stranger = from_ipv6("2001:db8:0:2::5");
+
+  EXPECT_EQ(one.origin, "2001:db8:0:1::/64");
+  EXPECT_EQ(other.origin, one.origin);
+  EXPECT_NE(stranger.origin, one.origin);
+  EXPECT_EQ(one.ip, "2001:db8:0:1::5") << "an identity is the whole of it";
+  EXPECT_EQ(one.address, "[2001:db8:0:1::5]:4711");
+}
+
+TEST(Remote, AnIpv4AddressCountsWhole) {
+  EXPECT_EQ(from_ipv6("::ffff:192.0.2.7").origin, "192.0.2.7");
+  EXPECT_EQ(from_ipv6("::ffff:127.0.0.1").origin, "");
+  EXPECT_TRUE(from_ipv6("::1").is_local);
+  EXPECT_EQ(from_ipv6("::1").origin, "");
 }
 
 }  // namespace

@@ -87,9 +87,18 @@ void write_requests(Page& page, const tree::Statistics& counts) {
 void write_sessions(Page& page, const Status& status) {
   const tree::Statistics& counts = status.service.statistics();
   page.gauge("sessions", "Sessions that are there.", status.service.tree().sessions().size());
+  page.gauge("sessions_bound_to_process", "Sessions that will end with their process.",
+             status.bound_sessions);
+  page.gauge("processes_watched", "Processes that have such sessions.", status.watched_processes);
+  page.counter("bonds_refused_total", "Sessions left to their time-out for want of descriptors.",
+               status.bonds_refused);
   page.counter("sessions_opened_total", "Sessions opened.", counts.sessions_opened);
+  page.counter("sessions_refused_total", "Sessions refused for their number.",
+               counts.sessions_refused);
   page.counter("sessions_closed_total", "Sessions closed by their client.", counts.sessions_closed);
   page.counter("sessions_expired_total", "Sessions that ran out.", counts.sessions_expired);
+  page.counter("sessions_ended_with_process_total", "Sessions ended because their process had.",
+               status.ended_with_process);
   page.counter("sessions_reattached_total", "Connections that took up a session again.",
                counts.reattached);
   page.counter("attach_refused_total", "Connections that asked for a session they cannot have.",
@@ -100,6 +109,8 @@ void write_sessions(Page& page, const Status& status) {
                status.turned_away);
   page.counter("slow_readers_closed_total", "Connections closed because they did not read.",
                counts.slow_readers_closed);
+  page.counter("crowded_out_total", "Connections closed because all together held too much.",
+               counts.crowded_out);
 }
 
 void write_tree(Page& page, const Status& status) {
@@ -118,7 +129,7 @@ void write_queues(Page& page, const Status& status) {
   std::size_t output_bytes = 0;
   std::size_t requests = 0;
   for (const auto& [id, peer] : status.service.peers()) {
-    output_bytes += peer->output.size();
+    output_bytes += peer->output.size() + peer->unwritten;
     requests += peer->requests;
   }
   page.gauge("commit_queue", "Decisions that wait for the disk.", status.service.in_flight());
@@ -126,6 +137,8 @@ void write_queues(Page& page, const Status& status) {
   page.gauge("in_flight_bytes", "Bytes of what was accepted and not answered.",
              status.service.in_flight_bytes());
   page.gauge("output_bytes", "Bytes that wait for a connection to take them.", output_bytes);
+  page.gauge("buffered_bytes", "Those, and bytes of requests that are not whole or held back.",
+             status.service.buffered_bytes());
 }
 
 void write_commits(Page& page, const CommitStatistics& commits) {

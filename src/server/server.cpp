@@ -10,6 +10,7 @@
 
 #include "net/threads.hpp"
 #include "server/driver.hpp"
+#include "server/option_limits.hpp"
 #include "server/tree_state.hpp"
 #include "server/words.hpp"
 #include "storage/file_journal.hpp"
@@ -45,27 +46,10 @@ class TempFolder {
 };
 
 Result<void> check(ServerOptions& options) {
-  using std::chrono::milliseconds;
   Result<std::vector<std::string>> words = server::settle_words(options.words);
   if (!words) return words.error();
   options.words = *words;
-  if (options.tick < milliseconds(1) || options.reap_interval < milliseconds(1) ||
-      options.handshake_timeout < milliseconds(1)) {
-    return Error(Code::kInvalidOption,
-                 "tick, reap_interval and handshake_timeout have to be at least a millisecond");
-  }
-  if (options.min_session_timeout < milliseconds(1) ||
-      options.min_session_timeout > options.max_session_timeout) {
-    return Error(Code::kInvalidOption,
-                 "session time-outs: the least has to be positive and not above the most");
-  }
-  if (options.max_session_timeout > milliseconds(INT32_MAX)) {
-    return Error(Code::kInvalidOption, "max_session_timeout has to fit into 31 bits");
-  }
-  if (options.max_requests_per_connection == 0 || options.max_output_per_connection == 0) {
-    return Error(Code::kInvalidOption,
-                 "max_requests_per_connection and max_output_per_connection have to be positive");
-  }
+  if (Result<void> checked = server::check_limits(options); !checked) return checked;
   const std::string& digest = options.super_digest;
   if (!digest.empty() && (digest.find(':') == std::string::npos || digest.size() < 28)) {
     return Error(Code::kInvalidOption,

@@ -35,11 +35,15 @@ struct Status {
   std::uint16_t port = 0;
   std::size_t connections = 0;
   std::uint64_t accepted = 0;
-  std::uint64_t turned_away = 0;  ///< Over a limit.
-  std::uint64_t folds = 0;        ///< Snapshots made.
-  std::uint64_t fold_errors = 0;  ///< Snapshots that could not be made.
-  bool journal_damaged = false;   ///< A fold could not read back what is stored.
-  std::int64_t stalled_ms = 0;    ///< Time that was added to every session's deadline.
+  std::uint64_t turned_away = 0;         ///< Over a limit.
+  std::uint64_t folds = 0;               ///< Snapshots made.
+  std::uint64_t fold_errors = 0;         ///< Snapshots that could not be made.
+  bool journal_damaged = false;          ///< A fold could not read back what is stored.
+  std::int64_t stalled_ms = 0;           ///< Time that was added to every session's deadline.
+  std::size_t bound_sessions = 0;        ///< Sessions that will end with their process.
+  std::size_t watched_processes = 0;     ///< Those processes.
+  std::uint64_t bonds_refused = 0;       ///< Sessions that will not, there being too many of those.
+  std::uint64_t ended_with_process = 0;  ///< Sessions that ended because their process had.
 };
 
 }  // namespace latchkey::server

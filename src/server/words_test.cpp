@@ -85,7 +85,7 @@ TEST_F(Words, ConfSaysWhatWasAskedFor) {
 
   EXPECT_EQ(say("conf"),
             "clientPort=2181\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\n"
-            "dataLogSize=0\ntickTime=2000\nmaxClientCnxns=2000\nminSessionTimeout=1234\n"
+            "dataLogSize=0\ntickTime=50\nmaxClientCnxns=2000\nminSessionTimeout=1234\n"
             "maxSessionTimeout=40000\nclientPortListenBacklog=-1\nserverId=0\n");
 }
 

@@ -87,9 +87,29 @@ std::optional<Shadow> Tree::look(const Draft& draft, std::string_view path) cons
                 node->creates,
                 node->aversion,
                 node->children.size(),
+                node->data ? node->data->size() : 0,
                 node->owner,
                 node->acl,
                 0};
+}
+
+bool Tree::allows(const AclList& acl, std::int32_t permissions, const Caller& caller) const {
+  constexpr std::size_t kComparison = 32;
+  work_ += kComparison * acl.size() * caller.identities.size();
+  return permits(acl, permissions, caller.identities);
+}
+
+Extent Tree::extent(std::string_view path) const {
+  Extent most;
+  if (const Node* node = nodes_.find(path)) {
+    most = {node->data ? node->data->size() : 0, node->children.size(), node->acl->size()};
+  }
+  if (const Shadow* shadow = pending_.find(path)) {
+    most.data_bytes = std::max(most.data_bytes, shadow->data_bytes);
+    most.children = std::max(most.children, shadow->children);
+    if (shadow->exists) most.permissions = std::max(most.permissions, shadow->acl->size());
+  }
+  return most;
 }
 
 Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& create,
@@ -105,7 +125,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   const std::string_view parent_path = std::string_view(create.path).substr(0, slash);
   std::optional<Shadow> parent = look(draft, parent_path);
   if (!parent) return Err::kNoNode;
-  if (!permits(*parent->acl, kCreate, caller.identities)) return Err::kNoAuth;
+  if (!allows(*parent->acl, kCreate, caller)) return Err::kNoAuth;
 
   std::string path = create.path;
   if (is_sequential(create.mode)) {
@@ -141,6 +161,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   ++parent->children;
   draft.insert_or_assign(std::string(key_of(parent_path)), *parent);
   Shadow made;
+  made.data_bytes = create.data ? create.data->size() : 0;
   made.owner = owner;
   made.acl = std::make_shared<const AclList>(*acl);
   draft.insert_or_assign(path, made);
@@ -163,7 +184,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::PathVersion
     if (!is_valid_path(request.path)) return Err::kBadArguments;
     const std::optional<Shadow> node = look(draft, request.path);
     if (!node) return Err::kNoNode;
-    if (!permits(*node->acl, kRead, caller.identities)) return Err::kNoAuth;
+    if (!allows(*node->acl, kRead, caller)) return Err::kNoAuth;
     if (!version_fits(request.version, node->version)) return Err::kBadVersion;
     change = {Change::Kind::kCheck, request.path, {}, {}, 0, 0};
     return Err::kOk;
@@ -175,7 +196,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::PathVersion
   }
   const std::optional<Shadow> parent = look(draft, std::string_view(request.path).substr(0, slash));
   if (!parent) return Err::kNoNode;
-  if (!permits(*parent->acl, kDelete, caller.identities)) return Err::kNoAuth;
+  if (!allows(*parent->acl, kDelete, caller)) return Err::kNoAuth;
   const std::optional<Shadow> node = look(draft, request.path);
   if (!node) return Err::kNoNode;
   if (!version_fits(request.version, node->version)) return Err::kBadVersion;
@@ -190,10 +211,11 @@ Err Tree::decide_part(const Caller& caller, const wire::SetData& set, Draft& dra
   if (!is_valid_path(set.path)) return Err::kBadArguments;
   std::optional<Shadow> node = look(draft, set.path);
   if (!node) return Err::kNoNode;
-  if (!permits(*node->acl, kWrite, caller.identities)) return Err::kNoAuth;
+  if (!allows(*node->acl, kWrite, caller)) return Err::kNoAuth;
   if (!version_fits(set.version, node->version)) return Err::kBadVersion;
   if (!has_room_for(set.data ? set.data->size() : 0)) return Err::kQuotaExceeded;
   node->version = next(node->version);
+  node->data_bytes = set.data ? set.data->size() : 0;
   change = {Change::Kind::kSetData, set.path, set.data, {}, 0, node->version};
   draft.insert_or_assign(set.path, std::move(*node));
   return Err::kOk;
@@ -206,7 +228,7 @@ Err Tree::decide_part(const Caller& caller, const wire::SetAcl& set, Draft& draf
   if (!acl) return Err::kInvalidAcl;
   std::optional<Shadow> node = look(draft, set.path);
   if (!node) return Err::kNoNode;
-  if (!permits(*node->acl, kAdmin, caller.identities)) return Err::kNoAuth;
+  if (!allows(*node->acl, kAdmin, caller)) return Err::kNoAuth;
   if (!version_fits(set.version, node->aversion)) return Err::kBadVersion;
   if (!has_room_for(size_in_bytes(*acl))) return Err::kQuotaExceeded;
   node->aversion = next(node->aversion);
@@ -220,6 +242,7 @@ Err Tree::decide_multi(const Caller& caller, const wire::Multi& multi, Draft& dr
                        std::vector<Change>& changes, std::size_t& culprit) const {
   changes.resize(multi.ops.size());
   std::size_t acl_bytes = 0;
+  const std::uint64_t work_before = work_;
   for (std::size_t i = 0; i < multi.ops.size(); ++i) {
     const wire::MultiOp& part = multi.ops[i];
     Err err = Err::kBadArguments;
@@ -240,6 +263,7 @@ Err Tree::decide_multi(const Caller& caller, const wire::Multi& multi, Draft& dr
     }
     acl_bytes += size_in_bytes(changes[i].acl);
     if (err == Err::kOk && acl_bytes > kMostAclBytes) err = Err::kInvalidAcl;
+    if (err == Err::kOk && work_ - work_before > kMostWorkAtOnce) err = Err::kQuotaExceeded;
     if (err != Err::kOk) {
       culprit = i;
       return err;

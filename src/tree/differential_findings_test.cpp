@@ -55,6 +55,24 @@ TEST_F(DifferentialFindings, AnUnknownOperationAndAMalformedSyncSpendNoZxid) {
   EXPECT_EQ(zxid(), before);
 }
 
+TEST_F(DifferentialFindings, OnlySyncAndGetEphemeralsDoWithoutAPath) {
+  const std::int32_t null = -1;
+  const auto ask_without_path = [&](Op op) {
+    std::string body;
+    wire::Writer{body}(null, std::int32_t{0});
+    std::string frame;
+    wire::Writer{frame}(static_cast<std::int32_t>(8 + body.size()), wire::RequestHeader{7, op});
+    feed(client, frame + body);
+    sync();
+    return take(client).header.err;
+  };
+
+  for (const Op op : {Op::kSync, Op::kGetEphemerals}) EXPECT_EQ(ask_without_path(op), Err::kOk);
+  for (const Op op : {Op::kGetAcl, Op::kGetAllChildrenNumber, Op::kGetData, Op::kDelete}) {
+    EXPECT_EQ(ask_without_path(op), Err::kMarshallingError) << name(op);
+  }
+}
+
 TEST_F(DifferentialFindings, AWatcherTypeThatIsNoneIsMalformed) {
   const wire::PathWatcherType odd{"/", static_cast<wire::WatcherType>(4)};
 

@@ -34,9 +34,12 @@ void Expiry::touch(SessionId session, Instant now) {
   found->second.deadline = std::max(found->second.deadline, now + found->second.timeout);
 }
 
-void Expiry::postpone(Duration stall) {
+void Expiry::postpone(Duration stall, Instant now) {
   LATCHKEY_ASSERT(stall >= Duration::zero());
-  for (auto& [id, session] : sessions_) session.deadline += stall;
+  for (auto& [id, session] : sessions_) {
+    const Instant most = std::max(session.deadline, now + session.timeout);
+    session.deadline = std::min(session.deadline + stall, most);
+  }
 }
 
 std::vector<SessionId> Expiry::take_expired(Instant now) {

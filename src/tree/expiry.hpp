@@ -32,8 +32,9 @@ class Expiry {
   void remove(SessionId session);
   /// The session was heard of at `now`. Unknown sessions are ignored.
   void touch(SessionId session, Instant now);
-  /// Nobody could be heard for so long (a stalled disk or loop): everybody gets it added (H85).
-  void postpone(Duration stall);
+  /// Nobody could be heard for so long (a stalled disk or loop): everybody gets it added (H85), up
+  /// to a whole time-out from `now`, which is all that anybody can believe in.
+  void postpone(Duration stall, Instant now);
 
   /// Sessions that have run out, each given out once and forgotten here.
   [[nodiscard]] std::vector<SessionId> take_expired(Instant now);

@@ -105,7 +105,7 @@ TEST_F(ExpiryTest, H85_AStallIsAddedToEveryDeadline) {
   expiry.add(1, seconds(4), kStart);
   expiry.add(2, seconds(10), kStart);
 
-  expiry.postpone(seconds(12));
+  expiry.postpone(seconds(12), kStart + seconds(14));
 
   EXPECT_THAT(expiry.take_expired(kStart + seconds(16) - Duration(1)), IsEmpty());
   EXPECT_THAT(expiry.take_expired(kStart + seconds(18)), ElementsAre(1));
@@ -115,11 +115,20 @@ TEST_F(ExpiryTest, H85_AStallIsAddedToEveryDeadline) {
 
 TEST_F(ExpiryTest, H85_ASignOfLifeFromBeforeTheStallDoesNotUndoIt) {
   expiry.add(1, seconds(4), kStart);
-  expiry.postpone(seconds(12));
+  expiry.postpone(seconds(12), kStart + seconds(12));
 
   expiry.touch(1, kStart + seconds(1));
 
   EXPECT_THAT(expiry.take_expired(kStart + seconds(16) - Duration(1)), IsEmpty());
+}
+
+TEST_F(ExpiryTest, H85_WhoeverWasHeardOfAfterTheStallDoesNotOutliveItsClientByTheStall) {
+  expiry.add(1, seconds(4), kStart);
+  expiry.touch(1, kStart + seconds(60));
+
+  expiry.postpone(seconds(59), kStart + seconds(60));
+
+  EXPECT_EQ(expiry.deadline_of(1), kStart + seconds(64));
 }
 
 /// Sessions come, are heard of, stall and leave; a plain table of deadlines knows better.
@@ -175,8 +184,11 @@ class Crowd {
 
   void postpone() {
     const Duration stall(random_.below(300));
-    expiry_.postpone(stall);
-    for (auto& [id, known] : deadlines_) known.deadline += stall;
+    expiry_.postpone(stall, now_);
+    for (auto& [id, known] : deadlines_) {
+      const Instant most = std::max(known.deadline, now_ + known.timeout);
+      known.deadline = std::min(known.deadline + stall, most);
+    }
   }
 
   void advance(Instant now) {

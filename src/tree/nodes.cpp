@@ -29,6 +29,15 @@ std::int64_t add_within_bounds(std::int64_t a, std::int64_t b) {
   return a + b;
 }
 
+/// So much has come below all those above a node, or has gone. By pointers: finding each of them by
+/// its path would take a deep node's path as often as it has parts.
+void count_above(const Node& node, std::int64_t nodes, std::int64_t bytes) {
+  for (Node* above = node.parent; above != nullptr; above = above->parent) {
+    above->below += static_cast<std::uint32_t>(nodes);
+    above->bytes_below += static_cast<std::size_t>(bytes);
+  }
+}
+
 }  // namespace
 
 std::string_view parent_of(std::string_view path) {
@@ -88,12 +97,21 @@ Node& Nodes::insert(std::string path, Node node) {
   LATCHKEY_ASSERT(fresh);
   const std::string_view key = it->first;
   parent->children.insert(last_part(key));
+  it->second.parent = parent;
+  count_above(it->second, 1, signed_size(it->second.data));
   bytes_ += key.size() + data_size(it->second.data);
   add_to_index(it->second.owner, key);
   if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
     limited_.emplace(parent_of(key).substr(kQuotaRoot.size()));
   }
   return it->second;
+}
+
+void Nodes::put(Node& node, wire::Buffer data) {
+  const std::int64_t grown = signed_size(data) - signed_size(node.data);
+  bytes_ += static_cast<std::size_t>(grown);
+  count_above(node, 0, grown);
+  node.data = std::move(data);
 }
 
 void Nodes::add_to_index(std::int64_t owner, std::string_view path) {
@@ -153,6 +171,7 @@ void Nodes::remove(std::string_view path, std::int64_t zxid) {
   Node* parent = edit(parent_of(key));
   parent->children.erase(last_part(key));
   parent->pzxid = zxid;
+  count_above(node, -1, -size);
   take_from_index(node.owner, key);
   if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
     limited_.erase(std::string(parent_of(key).substr(kQuotaRoot.size())));
@@ -167,8 +186,7 @@ const Node& Nodes::set_data(const Change& change, std::int64_t zxid, std::int64_
   Node* node = edit(change.path);
   LATCHKEY_ASSERT(node != nullptr);
   const std::int64_t grown = signed_size(change.data) - signed_size(node->data);
-  bytes_ += static_cast<std::size_t>(grown);
-  node->data = change.data;
+  put(*node, change.data);
   node->mtime_ms = time_ms;
   node->mzxid = zxid;
   node->version = change.version;
@@ -200,21 +218,7 @@ std::size_t Nodes::count_below(std::string_view path) const {
   if (node == nullptr) return 0;
   // Apache takes the empty path for something above the root, here only.
   if (path.empty()) return nodes_.size();
-  if (path == kRoot) return nodes_.size() - 1;
-  std::size_t count = 0;
-  std::vector<std::string> open{std::string(path)};
-  while (!open.empty()) {
-    const std::string current = std::move(open.back());
-    open.pop_back();
-    const Node* parent = find(current);
-    count += parent->children.size();
-    for (const std::string_view name : parent->children) {
-      std::string child = current + '/';
-      child += name;
-      if (!find(child)->children.empty()) open.push_back(std::move(child));
-    }
-  }
-  return count;
+  return node->below;
 }
 
 void Nodes::use(std::string_view path, std::int64_t bytes, std::int64_t nodes) {
@@ -229,9 +233,7 @@ void Nodes::use(std::string_view path, std::int64_t bytes, std::int64_t nodes) {
     if (!usage) return;
     usage->set("count", add_within_bounds(usage->get("count"), nodes));
     usage->set("bytes", add_within_bounds(usage->get("bytes"), bytes));
-    bytes_ -= data_size(node->data);
-    node->data = usage->text();
-    bytes_ += data_size(node->data);
+    put(*node, usage->text());
     return;
   }
 }
@@ -239,28 +241,13 @@ void Nodes::use(std::string_view path, std::int64_t bytes, std::int64_t nodes) {
 void Nodes::measure(std::string_view path) {
   std::string stats(kQuotaRoot);
   stats.append(path).append("/").append(kQuotaStats);
-  Node* node = edit(stats);
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-  std::vector<std::string> open{std::string(path)};
-  while (!open.empty()) {
-    const std::string current = std::move(open.back());
-    open.pop_back();
-    const Node* counted = find(current);
-    if (counted == nullptr) continue;
-    ++count;
-    bytes += signed_size(counted->data);
-    for (const std::string_view name : counted->children) {
-      open.push_back(current + '/');
-      open.back() += name;
-    }
-  }
+  const Node* top = find(path);
   QuotaText usage;
-  usage.set("count", count);
-  usage.set("bytes", bytes);
-  bytes_ -= data_size(node->data);
-  node->data = usage.text();
-  bytes_ += data_size(node->data);
+  usage.set("count", top == nullptr ? 0 : std::int64_t{1} + top->below);
+  usage.set("bytes", top == nullptr
+                         ? 0
+                         : signed_size(top->data) + static_cast<std::int64_t>(top->bytes_below));
+  put(*edit(stats), usage.text());
 }
 
 void Nodes::visit(base::FunctionRef<void(std::string_view, const Node&)> visitor) const {
@@ -283,9 +270,11 @@ void Nodes::restore(std::string path, Node node) {
   node.acl = acls_.share(*node.acl);
   // The system nodes are there from the start; what is stored takes their place.
   if (Node* present = edit(path)) {
-    bytes_ -= data_size(present->data);
-    bytes_ += data_size(node.data);
+    put(*present, node.data);
     node.children = std::move(present->children);
+    node.parent = present->parent;
+    node.below = present->below;
+    node.bytes_below = present->bytes_below;
     *present = std::move(node);
     return;
   }

@@ -41,6 +41,9 @@ struct Node {
   std::int32_t version = 0;
   std::int32_t creates = 0;  ///< Children ever created: the sequence counter. See stat().
   std::int32_t aversion = 0;
+  std::uint32_t below = 0;                        ///< Nodes below it, at any depth.
+  std::size_t bytes_below = 0;                    ///< Of their data.
+  Node* parent = nullptr;                         ///< None for the root.
   std::unordered_set<std::string_view> children;  ///< Last parts, inside the keys of the children.
 
   /// As a client sees it. Its cversion counts creates and deletes, ours only creates: each child
@@ -76,7 +79,8 @@ class Nodes {
   [[nodiscard]] const Paths& ttls() const { return ttls_; }
 
   [[nodiscard]] std::size_t count() const { return nodes_.size(); }
-  /// Nodes below a path, the system nodes included.
+  /// Nodes below a path, the system nodes included. It is known and not counted: whoever asks often
+  /// takes nobody's time.
   [[nodiscard]] std::size_t count_below(std::string_view path) const;
   [[nodiscard]] std::size_t ephemeral_count() const { return ephemeral_count_; }
   /// Of paths and data.
@@ -93,11 +97,15 @@ class Nodes {
  private:
   Node* edit(std::string_view path);
   Node& insert(std::string path, Node node);
+  /// Gives a node its data, and counts them wherever they are counted.
+  void put(Node& node, wire::Buffer data);
   /// Adds a node to the index of its owner, or takes it out.
   void add_to_index(std::int64_t owner, std::string_view path);
   void take_from_index(std::int64_t owner, std::string_view path);
   /// Adds to the usage of the nearest quota above `path`, if there is one.
   void use(std::string_view path, std::int64_t bytes, std::int64_t nodes);
+  /// Sets the usage that a new quota starts with. As with the count it is known, so that a request
+  /// that makes the quota again and again costs no more than any other of its size.
   void measure(std::string_view path);
 
   PathMap<Node> nodes_;

@@ -20,6 +20,7 @@ struct Shadow {
   std::int32_t creates = 0;
   std::int32_t aversion = 0;
   std::size_t children = 0;
+  std::size_t data_bytes = 0;
   std::int64_t owner = 0;
   AclRef acl;
   std::int64_t zxid = 0;  ///< Of the decision that changed it last.

@@ -8,6 +8,12 @@ namespace latchkey::tree {
 
 namespace {
 
+/// Of a string in a list of them: its length, and itself.
+std::size_t size_in_list(std::string_view text) { return sizeof(std::int32_t) + text.size(); }
+
+/// To find a name, or a path, somewhere in memory. See Tree::work().
+constexpr std::size_t kLookWork = 64;
+
 bool is_type(wire::WatcherType type) {
   return type >= wire::WatcherType::kChildren && type <= wire::WatcherType::kAny;
 }
@@ -31,7 +37,7 @@ Answer<wire::GetDataReply> Tree::get_data(const Caller& caller, PeerId peer,
                                           const wire::PathWatch& request) {
   const Node* node = nodes_.find(request.path);
   if (node == nullptr) return {Err::kNoNode};
-  if (!permits(*node->acl, kRead, caller.identities)) return {Err::kNoAuth};
+  if (!allows(*node->acl, kRead, caller)) return {Err::kNoAuth};
   if (request.watch) {
     if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
     watches_.add(Watches::Kind::kData, peer, request.path);
@@ -39,43 +45,51 @@ Answer<wire::GetDataReply> Tree::get_data(const Caller& caller, PeerId peer,
   return {Err::kOk, {node->data, node->stat()}};
 }
 
-Answer<wire::Children2Reply> Tree::get_children(const Caller& caller, PeerId peer,
-                                                const wire::PathWatch& request) {
+Answer<Tree::Listing> Tree::list(const Caller& caller, PeerId peer, const wire::PathWatch& request,
+                                 std::size_t most_bytes) {
   const Node* node = nodes_.find(request.path);
   if (node == nullptr) return {Err::kNoNode};
-  if (!permits(*node->acl, kRead, caller.identities)) return {Err::kNoAuth};
+  if (!allows(*node->acl, kRead, caller)) return {Err::kNoAuth};
+  std::size_t bytes = 0;
+  for (const std::string_view name : node->children) bytes += size_in_list(name);
+  work_ += kLookWork * node->children.size();
+  if (bytes > most_bytes) return {Err::kQuotaExceeded};
   if (request.watch) {
     if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
     watches_.add(Watches::Kind::kChildren, peer, request.path);
   }
-  Answer<wire::Children2Reply> answer;
-  answer.value.children.assign(node->children.begin(), node->children.end());
-  answer.value.stat = node->stat();
-  return answer;
+  return {Err::kOk, {node, bytes}};
 }
 
 Answer<wire::GetAclReply> Tree::get_acl(const Caller& caller, const std::string& path) {
   const Node* node = nodes_.find(path);
   if (node == nullptr) return {Err::kNoNode};
-  if (!permits(*node->acl, kRead | kAdmin, caller.identities)) return {Err::kNoAuth};
-  const bool all = permits(*node->acl, kAdmin, caller.identities);
+  if (!allows(*node->acl, kRead | kAdmin, caller)) return {Err::kNoAuth};
+  const bool all = allows(*node->acl, kAdmin, caller);
   return {Err::kOk, {all ? *node->acl : masked(*node->acl), node->stat()}};
 }
 
 Answer<wire::ChildrenNumberReply> Tree::count_below(const Caller& caller, const std::string& path) {
   const Node* node = nodes_.find(path);
   if (node == nullptr) return {Err::kNoNode};
-  if (!permits(*node->acl, kRead, caller.identities)) return {Err::kNoAuth};
+  if (!allows(*node->acl, kRead, caller)) return {Err::kNoAuth};
   return {Err::kOk, {static_cast<std::int32_t>(nodes_.count_below(path))}};
 }
 
-wire::EphemeralsReply Tree::ephemerals(SessionId session, std::string_view prefix) const {
+Answer<wire::EphemeralsReply> Tree::ephemerals(SessionId session, std::string_view prefix,
+                                               std::size_t most_bytes) const {
   const bool all = prefix.find_first_not_of(' ') == std::string_view::npos || prefix == "/";
-  wire::EphemeralsReply reply;
-  for (const std::string_view path : nodes_.ephemerals(session)) {
-    if (all || path.starts_with(prefix)) reply.paths.emplace_back(path);
+  Answer<wire::EphemeralsReply> answer;
+  std::size_t bytes = 0;
+  const Nodes::Paths& paths = nodes_.ephemerals(session);
+  for (auto path = all ? paths.begin() : paths.lower_bound(prefix);
+       path != paths.end() && (all || path->starts_with(prefix)); ++path) {
+    bytes += size_in_list(*path);
+    work_ += kLookWork;
+    if (bytes > most_bytes) return {Err::kQuotaExceeded};
+    answer.value.paths.emplace_back(*path);
   }
-  return reply;
+  return answer;
 }
 
 std::vector<std::string> Tree::reapable(std::int64_t time_ms, std::size_t limit) const {

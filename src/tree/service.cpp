@@ -9,10 +9,11 @@
 namespace latchkey::tree {
 namespace {
 
-/// Unwritten output beyond which a connection's requests wait: who does not read, does not ask.
-constexpr std::size_t kOutputToHoldBack = std::size_t{1} << 20U;
 /// Containers, and TTL nodes, removed in one go: a large clean-up leaves room for others.
 constexpr std::size_t kReapAtOnce = 1'000;
+
+/// What any request takes at least, as Tree::work() counts.
+constexpr std::size_t kRequestWork = 128;
 
 }  // namespace
 
@@ -44,6 +45,7 @@ const Peer* Service::find(PeerId id) const {
 PeerId Service::connect(PeerInfo info, Moment moment) {
   auto peer = std::make_unique<Peer>(++last_peer_, options_.max_frame);
   peer->address = std::move(info.address);
+  peer->origin = std::move(info.origin);
   peer->identities = std::move(info.identities);
   peer->since = moment.now;
   greeting_[peer->id] = moment.now + options_.handshake_timeout;
@@ -52,13 +54,22 @@ PeerId Service::connect(PeerInfo info, Moment moment) {
   return id;
 }
 
-void Service::receive(PeerId id, std::string_view bytes, Moment moment) {
+void Service::receive(PeerId id, std::string_view bytes, Moment moment, Heard heard) {
   Peer* peer = find(id);
   if (peer == nullptr || peer->gone || peer->state == Peer::State::kLeaving) return;
+  now_ = moment.now;
   if (peer->first_bytes && take_word(*peer, bytes)) return;
-  peer->splitter.feed(bytes);
-  if (peer->session != 0) expiry_.touch(peer->session, moment.now);
+  feed(*peer, bytes);
+  if (peer->session != 0 && heard == Heard::kHere) expiry_.touch(peer->session, moment.now);
   pump(*peer, moment);
+}
+
+void Service::feed(Peer& peer, std::string_view bytes) {
+  if (peer.input == 0) peer.sends.start(now_);
+  peer.sends.move(bytes.size(), now_);
+  peer.splitter.feed(bytes);
+  peer.vain_waits = 0;
+  peer.input += bytes.size();
 }
 
 bool Service::take_word(Peer& peer, std::string_view& bytes) {
@@ -70,12 +81,13 @@ bool Service::take_word(Peer& peer, std::string_view& bytes) {
   std::optional<std::string> answer;
   if (options_.admin_word) answer = options_.admin_word(peer.first);
   if (!answer) {
-    peer.splitter.feed(peer.first);
+    feed(peer, peer.first);
     return false;
   }
   ++statistics_.received;
   peer.output += *answer;
   close(peer, Closing::kAfterOutput);
+  recount(peer);
   return true;
 }
 
@@ -84,6 +96,8 @@ void Service::disconnect(PeerId id, Moment) {
   if (it == peers_.end()) return;
   detach(*it->second);
   drop_deferred(*it->second);
+  if (it->second->in_line) std::erase(line_, id);
+  buffered_ -= it->second->counted;
   tree_.drop_watches(id);
   greeting_.erase(id);
   peers_.erase(it);
@@ -95,22 +109,32 @@ void Service::detach(Peer& peer) {
   peer.session = 0;
 }
 
-bool Service::wants_input(PeerId id) const {
-  const Peer* peer = find(id);
-  if (peer == nullptr || peer->gone || overfull_since_) return false;
-  if (peer->state != Peer::State::kGreeting && peer->state != Peer::State::kServing) return false;
-  return peer->requests < options_.max_requests_per_peer &&
-         peer->request_bytes < options_.max_request_bytes_per_peer &&
-         peer->output.size() < kOutputToHoldBack;
+bool Service::may_ask(const Peer& peer) const {
+  if (peer.gone) return false;
+  if (peer.state != Peer::State::kGreeting && peer.state != Peer::State::kServing) return false;
+  return peer.requests < options_.max_requests_per_peer &&
+         peer.request_bytes < options_.max_request_bytes_per_peer;
 }
 
 void Service::pump(Peer& peer, Moment moment) {
-  while (wants_input(peer.id)) {
+  run_deferred(peer, Which::kThatHaveRoom, moment);
+  while (may_ask(peer) && may_answer(peer) && !waits_for_room(peer)) {
+    if (waits_for_disk(peer)) {
+      line_up(peer);
+      break;
+    }
+    if (had_its_turn(peer) && peer.splitter.has_whole()) {
+      rest(peer);
+      break;
+    }
     const std::optional<std::string_view> frame = peer.splitter.next();
     if (!frame) {
       if (peer.splitter.broken()) close(peer, Closing::kNow);
-      return;
+      break;
     }
+    constexpr std::size_t kLengthSize = 4;
+    peer.input -= kLengthSize + frame->size();
+    peer.work += kRequestWork + frame->size();
     ++statistics_.received;
     ++peer.statistics.received;
     if (peer.state == Peer::State::kGreeting) {
@@ -119,26 +143,38 @@ void Service::pump(Peer& peer, Moment moment) {
       take_request(peer, *frame, moment);
     }
   }
+  recount(peer);
 }
 
 std::vector<PeerId> Service::take_ready() {
+  if (ready_.empty()) begin_round();
   for (const PeerId id : ready_) {
     if (Peer* peer = find(id)) peer->is_ready = false;
   }
   return std::exchange(ready_, {});
 }
 
+void Service::begin_round() {
+  for (const PeerId id : std::exchange(resting_, {})) {
+    Peer* peer = find(id);
+    if (peer == nullptr || peer->gone) continue;
+    peer->rests = false;
+    peer->work = 0;
+    waited_for_us(*peer);
+    mark_ready(*peer);
+  }
+}
+
 std::string Service::take_output(PeerId id, Moment moment) {
   Peer* peer = find(id);
   if (peer == nullptr || peer->gone) return {};
+  left_unwritten(id, 0, moment);
+  if (peer->output.empty()) pump(*peer, moment);
   std::string output = std::exchange(peer->output, {});
-  pump(*peer, moment);
+  count_held(*peer);
+  // What is held back comes when this has been written, and not on top of it.
+  if (!output.empty() && !peer->rests && (peer->input > 0 || peer->due > 0)) mark_ready(*peer);
   return output;
-}
-
-void Service::took_output(PeerId id, Moment moment) {
-  const Peer* peer = find(id);
-  if (peer != nullptr && peer->session != 0) expiry_.touch(peer->session, moment.now);
 }
 
 Service::Closing Service::closing(PeerId id) const {
@@ -154,9 +190,10 @@ void Service::close(Peer& peer, Closing how) {
   greeting_.erase(peer.id);
   if (how == Closing::kNow) {
     peer.gone = true;
-    peer.output.clear();
+    std::string().swap(peer.output);  // With its memory.
     drop_deferred(peer);
     tree_.drop_watches(peer.id);
+    count_held(peer);
   }
   mark_ready(peer);
 }
@@ -180,7 +217,7 @@ void Service::send_notices(const std::vector<Notice>& notices) {
 
 bool Service::opens_frame(Peer& peer) {
   if (peer.gone) return false;
-  if (peer.output.size() > options_.max_output_per_peer) {
+  if (peer.output.size() + peer.unwritten > options_.max_output_per_peer) {
     ++statistics_.slow_readers_closed;
     close(peer, Closing::kNow);
     return false;
@@ -191,35 +228,23 @@ bool Service::opens_frame(Peer& peer) {
   return true;
 }
 
-void Service::take_on(std::size_t bytes, Moment moment) {
-  in_flight_bytes_ += bytes;
-  if (in_flight_bytes_ > options_.max_request_bytes && !overfull_since_) {
-    overfull_since_ = moment.now;
-  }
-}
-
-void Service::let_go(std::size_t bytes, Moment moment) {
-  in_flight_bytes_ -= bytes;
-  if (!overfull_since_ || in_flight_bytes_ > options_.max_request_bytes / 2) return;
-  // Nobody was listened to meanwhile, which is not held against anybody (H85).
-  const Duration deaf = moment.now - *std::exchange(overfull_since_, std::nullopt);
-  expiry_.postpone(deaf);
-  for (auto& [id, deadline] : greeting_) deadline += deaf;
-  for (auto& [id, peer] : peers_) mark_ready(*peer);
-}
-
 void Service::drop_deferred(Peer& peer) {
-  for (const Peer::Deferred& read : peer.deferred) in_flight_bytes_ -= read.body.size();
+  // Those that are due have been let go of; the others stand behind a turn that will be taken.
+  for (std::size_t i = peer.due; i < peer.deferred.size(); ++i) {
+    in_flight_bytes_ -= peer.deferred[i].bytes();
+  }
   peer.deferred.clear();
+  peer.due = 0;
+  peer.expected = 0;
 }
 
 void Service::enqueue(Turn turn, Moment moment) {
+  turn.bytes = Peer::kCost + turn.path.size();
   if (turn.record) {
     batch_.push_back({turn.zxid, encode(*turn.record)});
-    turn.bytes = batch_.back().bytes.size();
+    turn.bytes += batch_.back().bytes.size();
   }
-  turn.bytes += turn.path.size();
-  take_on(turn.bytes, moment);
+  take_on(turn.bytes);
   if (Peer* peer = find(turn.peer)) {
     ++peer->requests;
     peer->request_bytes += turn.bytes;
@@ -231,10 +256,13 @@ void Service::enqueue(Turn turn, Moment moment) {
 }
 
 std::vector<Service::Stored> Service::take_batch(std::size_t most_bytes) {
+  // All of a batch is answered at once, and nobody's read meanwhile.
+  constexpr std::size_t kMostEntries = 4'096;
   std::size_t bytes = 0;
+  std::size_t entries = 0;
   const auto is_too_much = [&](const Stored& stored) {
     bytes += stored.bytes.size();
-    return bytes > most_bytes;
+    return bytes > most_bytes || ++entries > kMostEntries;
   };
   auto end = std::ranges::find_if(batch_, is_too_much);
   if (end == batch_.end()) return std::exchange(batch_, {});
@@ -245,6 +273,7 @@ std::vector<Service::Stored> Service::take_batch(std::size_t most_bytes) {
 }
 
 void Service::stored(std::int64_t zxid, Moment moment) {
+  now_ = moment.now;
   durable_ = std::max(durable_, zxid);
   release(moment);
 }
@@ -258,21 +287,34 @@ void Service::release(Moment moment) {
     if (front.record && front.zxid > durable_ && waits) break;
     Turn turn = std::move(pipeline_.front());
     pipeline_.pop_front();
-    ++released_;
     take_turn(turn, moment);
   }
   releasing_ = false;
 }
 
 void Service::take_turn(Turn& turn, Moment moment) {
-  Effects effects;
+  // What its connection asked before must not see what it asks now (G2).
+  Peer* asker = find(turn.peer);
+  if (asker != nullptr && turn.kind != Turn::Kind::kExpiry) {
+    run_deferred(*asker, Which::kAll, moment);
+  }
+  ++released_;
+  std::vector<Outcome> outcomes;
+  std::vector<Notice> late;
   if (turn.record) {
     const auto identities_of = [this](PeerId id) {
       const Peer* peer = find(id);
       return peer == nullptr ? std::span<const Identity>() : std::span(peer->identities);
     };
-    effects = tree_.apply(*turn.record, identities_of);
-    send_notices(effects.notices);
+    const auto tell = [&](const std::vector<Notice>& notices) {
+      if (!base::mutated(base::Mutant::kLateEvent)) return send_notices(notices);
+      late.insert(late.end(), notices.begin(), notices.end());
+    };
+    outcomes = tree_.apply(*turn.record, identities_of, tell);
+    if (turn.record->kind == Record::Kind::kCloseSession) {
+      origins_.remove(turn.record->session);
+      if (options_.on_ended) options_.on_ended(turn.record->session);
+    }
   } else if (turn.zxid != 0) {
     tree_.show_refusal(turn.zxid);
   }
@@ -280,35 +322,27 @@ void Service::take_turn(Turn& turn, Moment moment) {
     finish_handshake(turn, moment);
   } else if (turn.kind == Turn::Kind::kExpiry) {
     const auto attached = attached_.find(turn.session);
-    if (attached != attached_.end()) close(*find(attached->second), Closing::kNow);
+    Peer* last = attached == attached_.end() ? nullptr : find(attached->second);
+    // One that is being taken up again has a turn of its own.
+    if (last != nullptr && last->state != Peer::State::kAttaching) close(*last, Closing::kNow);
   } else if (turn.kind == Turn::Kind::kLastReaped) {
     next_reap_ = moment.now;
   }
-  let_go(turn.bytes, moment);
+  let_go(turn.bytes);
   Peer* peer = find(turn.peer);
-  if (peer == nullptr) return;
+  if (peer == nullptr) return send_notices(late);
+  const bool was_left_unread = !may_ask(*peer);
   --peer->requests;
   peer->request_bytes -= turn.bytes;
-  if (turn.kind == Turn::Kind::kReply) reply(*peer, turn, effects, moment);
-  run_deferred(*peer, moment);
-  if (peer->state == Peer::State::kLeaving && peer->requests == 0) mark_ready(*peer);
+  if (was_left_unread) waited_for_us(*peer);
+  if (turn.kind == Turn::Kind::kReply) reply(*peer, turn, outcomes, moment);
+  send_notices(late);
   pump(*peer, moment);
-}
-
-void Service::run_deferred(Peer& peer, Moment moment) {
-  while (!peer.deferred.empty() && peer.deferred.front().after <= released_) {
-    const Peer::Deferred read = std::move(peer.deferred.front());
-    peer.deferred.pop_front();
-    --peer.requests;
-    peer.request_bytes -= read.body.size();
-    let_go(read.body.size(), moment);
-    answer_read(peer, read.header, read.body);
-    count_answer(peer, read.header, read.since, moment, statistics_.reads);
-  }
+  if (peer->state == Peer::State::kLeaving && peer->requests == 0) mark_ready(*peer);
 }
 
 void Service::tick(Moment moment) {
-  if (!overfull_since_) end_overdue(moment);
+  end_overdue(moment);
   if (moment.now >= next_reap_) reap(moment);
   if (tree_.needs_epoch()) {
     Turn turn;
@@ -319,6 +353,10 @@ void Service::tick(Moment moment) {
 }
 
 void Service::end_overdue(Moment moment) {
+  if (handshakes_wait()) {
+    const Instant later = moment.now + options_.handshake_timeout;
+    for (auto& [id, deadline] : greeting_) deadline = std::max(deadline, later);
+  }
   while (!greeting_.empty()) {
     // Ids and deadlines grow together.
     const auto [id, deadline] = *greeting_.begin();
@@ -328,8 +366,10 @@ void Service::end_overdue(Moment moment) {
   for (const SessionId session : expiry_.take_expired(moment.now)) {
     const auto attached = attached_.find(session);
     const Peer* peer = attached == attached_.end() ? nullptr : find(attached->second);
-    if (peer != nullptr && peer->requests > 0) {
-      // It waits for us, not we for it.
+    const bool waits = peer != nullptr && (peer->requests > peer->due || peer->rests ||
+                                           (waits_for_disk(*peer) && !peer->waits_in_vain()));
+    if (waits) {
+      // It waits for us, not we for it. Reads that are due wait for its client to take answers.
       expiry_.add(session, std::chrono::milliseconds(peer->timeout_ms), moment.now);
       continue;
     }
@@ -358,7 +398,6 @@ void Service::reap(Moment moment) {
 
 Instant Service::next_wake() const {
   Instant wake = next_reap_;
-  if (overfull_since_) return wake;
   if (const std::optional<Instant> expiry = expiry_.next()) wake = std::min(wake, *expiry);
   if (!greeting_.empty()) wake = std::min(wake, greeting_.begin()->second);
   return wake;
@@ -372,6 +411,15 @@ bool Service::expire(SessionId session, Moment moment) {
   if (!turn.record) return false;
   turn.zxid = turn.record->zxid;
   expiry_.remove(session);
+  const auto attached = attached_.find(session);
+  Peer* peer = attached == attached_.end() ? nullptr : find(attached->second);
+  if (peer != nullptr && peer->state != Peer::State::kAttaching) {
+    // It is over, durable or not: an answer would be taken for a sign that it lives on (H11).
+    turn.peer = peer->id;
+    peer->state = Peer::State::kLeaving;
+    // Answers come in order, so reads before something that will be answered are answered as well.
+    if (peer->requests == peer->due) drop_deferred(*peer);
+  }
   enqueue(std::move(turn), moment);
   return true;
 }

@@ -89,11 +89,11 @@ wire::MultiResult result_of(const Change& change, const Outcome& outcome) {
   return {Op::kCheck, wire::Empty{}};
 }
 
-wire::MultiReply multi_reply(const Record& record, const Effects& effects) {
+wire::MultiReply multi_reply(const Record& record, const std::vector<Outcome>& outcomes) {
   wire::MultiReply reply;
   reply.results.reserve(record.changes.size());
   for (std::size_t i = 0; i < record.changes.size(); ++i) {
-    reply.results.push_back(result_of(record.changes[i], effects.outcomes[i]));
+    reply.results.push_back(result_of(record.changes[i], outcomes[i]));
   }
   return reply;
 }
@@ -144,7 +144,7 @@ void Service::take_request(Peer& peer, std::string_view body, Moment moment) {
       refuse(peer, header, Err::kUnimplemented, 0, moment);
       return close(peer, Closing::kAfterOutput);
   }
-  const std::optional<wire::PathOnly> sync = parse<wire::PathOnly>(body);
+  const auto sync = parse<wire::PathOnly, NullPath::kIsEmpty>(body);
   if (!sync) return refuse(peer, header, Err::kMarshallingError, 0, moment);
   Turn turn;
   turn.kind = Turn::Kind::kReply;
@@ -185,7 +185,9 @@ void Service::take_write(Peer& peer, wire::RequestHeader header, std::string_vie
                          Moment moment) {
   const std::optional<Write> write = decode_write(header.op, body);
   if (!write) return refuse(peer, header, Err::kMarshallingError, tree_.spend_zxid(), moment);
+  const std::uint64_t before = tree_.work();
   Verdict verdict = tree_.decide({peer.session, peer.identities}, *write, moment.wall_ms);
+  peer.work += tree_.work() - before;
   Turn turn;
   turn.kind = Turn::Kind::kReply;
   turn.peer = peer.id;
@@ -226,15 +228,16 @@ void Service::take_close(Peer& peer, wire::RequestHeader header, Moment moment) 
   enqueue(std::move(turn), moment);
 }
 
-void Service::reply(Peer& peer, const Turn& turn, const Effects& effects, Moment moment) {
+void Service::reply(Peer& peer, const Turn& turn, const std::vector<Outcome>& outcomes,
+                    Moment moment) {
   const wire::RequestHeader request{turn.xid, turn.op};
   wire::ReplyHeader header{turn.xid, tree_.applied_zxid(), turn.err};
   if (turn.err == Err::kUnimplemented) header.zxid = -1;
-  const Outcome* first = effects.outcomes.empty() ? nullptr : &effects.outcomes.front();
+  const Outcome* first = outcomes.empty() ? nullptr : &outcomes.front();
   if (turn.op == Op::kMulti && turn.err != Err::kMarshallingError) {
     header.err = Err::kOk;
     send(peer, header,
-         turn.record ? multi_reply(*turn.record, effects)
+         turn.record ? multi_reply(*turn.record, outcomes)
                      : refused_multi(turn.parts, turn.refused_part, turn.err));
   } else if (turn.err != Err::kOk) {
     ++statistics_.refused;

@@ -10,6 +10,7 @@
 
 #include "base/assert.hpp"
 #include "base/random.hpp"
+#include "tree/input_rule.hpp"
 #include "tree/service.hpp"
 
 namespace latchkey::tree::test {
@@ -37,6 +38,7 @@ class ServiceRig {
     std::string raw;  ///< Received, not taken apart.
     std::deque<Message> inbox;
     bool closed = false;
+    bool reads = true;  ///< It takes what is sent to it.
   };
 
   explicit ServiceRig(ServiceOptions options = {}) {
@@ -72,10 +74,19 @@ class ServiceRig {
     }
   }
 
+  /// The disk is done and the clock strikes in the same moment, before anybody is read again.
+  void sync_and_strike(std::chrono::milliseconds span) {
+    const std::int64_t zxid = pending.back().zxid;
+    now += span;
+    service->stored(zxid, moment());
+    service->tick(moment());
+    sync();
+  }
+
   Client& dial(std::string address = "10.0.0.1:1") {
     Client& client = *clients.emplace_back(std::make_unique<Client>());
-    client.peer =
-        service->connect({address, {{"ip", address.substr(0, address.find(':'))}}}, moment());
+    const std::string ip = address.substr(0, address.find(':'));
+    client.peer = service->connect({address, {{"ip", ip}}, ip}, moment());
     return client;
   }
 
@@ -142,6 +153,9 @@ class ServiceRig {
          ready = service->take_ready()) {
       for (const PeerId peer : ready) deliver_to(peer);
     }
+    for (const auto& client : clients) {
+      LATCHKEY_ASSERT(client->closed || is_read_or_woken(*service, client->peer));
+    }
   }
 
   std::unique_ptr<Service> service;
@@ -150,7 +164,7 @@ class ServiceRig {
   std::vector<std::unique_ptr<Client>> clients;
   std::chrono::milliseconds now{1'000'000};
   std::int64_t wall_ms = 1'700'000'000'000;
-  bool reads = true;  ///< Clients take what is sent to them.
+  bool reads = true;  ///< Clients take what is sent to them, all of them.
 
  private:
   void start() {
@@ -168,7 +182,7 @@ class ServiceRig {
       if (candidate->peer == peer && !candidate->closed) client = candidate.get();
     }
     if (client == nullptr) return;
-    if (reads) {
+    if (reads && client->reads) {
       client->raw += service->take_output(peer, moment());
       gather();
       take_apart(*client);

@@ -208,6 +208,98 @@ TEST_F(ServiceTest, ASilentSessionRunsOutAndItsNodesGo) {
   EXPECT_EQ(service->statistics().sessions_expired, 1U);
 }
 
+TEST_F(ServiceTest, H11_WhoHasRunOutIsNotAnsweredWhileThatIsOnItsWayToTheDisk) {
+  Client& client = open();
+  pass(6'000ms);
+  ASSERT_EQ(service->statistics().sessions_expired, 1U);
+
+  ask(client, Op::kPing, wire::Empty{});
+  ask(client, Op::kExists, wire::PathWatch{"/", false});
+  ask(client, Op::kSync, wire::PathOnly{"/"});
+
+  EXPECT_FALSE(service->wants_input(client.peer));
+  EXPECT_THAT(client.inbox, testing::IsEmpty());
+  EXPECT_FALSE(client.closed);
+  sync();
+  EXPECT_THAT(client.inbox, testing::IsEmpty());
+  EXPECT_TRUE(client.closed);
+}
+
+TEST_F(ServiceTest, WhatASessionAskedBeforeItWasEndedIsAnsweredInOrder) {
+  Client& client = open();
+  ask(client, Op::kCreate, node("/a"));
+  ask(client, Op::kExists, wire::PathWatch{"/", false});
+  ask(client, Op::kCreate, node("/b"));
+  ASSERT_TRUE(service->expire(client.session.session_id, moment()));
+  deliver();
+  ASSERT_EQ(pending.size(), 3U);
+
+  service->stored(pending[1].zxid, moment());
+  deliver();
+
+  for (std::int32_t xid = 1; xid <= 3; ++xid) EXPECT_EQ(take(client).header.xid, xid);
+  EXPECT_FALSE(client.closed);
+  sync();
+  EXPECT_TRUE(client.closed);
+}
+
+/// A client that takes none of its answers, and then says nothing any more.
+TEST_F(ServiceTest, H90_ASlowReadersEndCarriesOutNoneOfItsReads) {
+  Client& writer = open(40'000);
+  wire::Create large = node("/large");
+  large.data = std::string(900'000, 'x');
+  call(writer, Op::kCreate, large);
+  Client& slow = open();
+  slow.reads = false;
+  ask(slow, Op::kCreate, node("/own"));  // The reads wait behind it, and then for their reader.
+  for (int i = 0; i < 50; ++i) ask(slow, Op::kGetData, wire::PathWatch{"/large", false});
+  sync();
+  const std::uint64_t answered = service->statistics().sent;
+
+  pass(6'000ms);
+  sync();
+
+  EXPECT_EQ(service->statistics().sessions_expired, 1U);
+  EXPECT_EQ(service->statistics().sent, answered);
+}
+
+TEST_F(ServiceTest, H78_ThatASessionHasEndedIsToldWhenThatIsDurable) {
+  Client& client = open();
+  pass(6'000ms);
+  ASSERT_EQ(service->statistics().sessions_expired, 1U);
+  Client& late = dial();
+  greet(late, 4'000, client.session);
+
+  EXPECT_FALSE(late.greeted);
+  EXPECT_FALSE(late.closed);
+  sync();
+  EXPECT_TRUE(late.greeted);
+  EXPECT_EQ(late.session.session_id, 0);
+  EXPECT_TRUE(late.closed);
+}
+
+/// Its turn comes when the write before it is durable, and its end is not.
+TEST_F(ServiceTest, H78_WhoTakesUpASessionThatEndsMeanwhileHearsOfItWhenThatIsDurable) {
+  Client& writer = open(40'000);
+  Client& old = open();
+  ask(writer, Op::kCreate, node("/a"));
+  Client& fresh = dial();
+  greet(fresh, 4'000, old.session);
+  ASSERT_TRUE(service->expire(old.session.session_id, moment()));
+  deliver();
+  ASSERT_EQ(pending.size(), 2U);
+
+  service->stored(pending.front().zxid, moment());
+  deliver();
+
+  EXPECT_EQ(take(writer).header.err, Err::kOk);
+  EXPECT_FALSE(fresh.greeted);
+  sync();
+  EXPECT_TRUE(fresh.greeted);
+  EXPECT_EQ(fresh.session.session_id, 0);
+  EXPECT_TRUE(fresh.closed);
+}
+
 TEST_F(ServiceTest, AHeartbeatKeepsASession) {
   Client& client = open();
   for (int i = 0; i < 10; ++i) {
@@ -233,6 +325,24 @@ TEST_F(ServiceTest, H81_AfterARestartEverySessionHasItsFullTime) {
   EXPECT_FALSE(service->tree().knows(client.session.session_id));
 }
 
+TEST_F(ServiceTest, H81_WhoIsTakenUpAgainIsNotGrantedMoreThanIsOnRecord) {
+  Client& client = open(5'000);
+  Client& wishful = dial();
+  greet(wishful, 30'000, client.session);
+  sync();
+  Client& modest = dial();
+  greet(modest, 4'000, client.session);
+  sync();
+  restart();
+  pass(4'900ms);
+  sync();
+
+  EXPECT_EQ(client.session.timeout_ms, 5'000);
+  EXPECT_EQ(wishful.session.timeout_ms, 5'000);
+  EXPECT_EQ(modest.session.timeout_ms, 4'000);
+  EXPECT_TRUE(service->tree().knows(client.session.session_id));
+}
+
 TEST_F(ServiceTest, H85_WhoWaitsForOurDiskDoesNotRunOut) {
   Client& client = open();
   Client& silent = open();
@@ -245,7 +355,8 @@ TEST_F(ServiceTest, H85_WhoWaitsForOurDiskDoesNotRunOut) {
   EXPECT_EQ(take(client).header.err, Err::kOk);
 }
 
-/// Its answers fill the connection, so its heartbeats are not read; but it takes them bit by bit.
+/// Its answers fill the connection and its requests the rest, so its heartbeats are not read; but
+/// it takes them bit by bit.
 TEST_F(ServiceTest, H85_WhoTakesALongAnswerSlowlyDoesNotRunOut) {
   Client& slow = open();
   Client& stuck = open();
@@ -253,11 +364,12 @@ TEST_F(ServiceTest, H85_WhoTakesALongAnswerSlowlyDoesNotRunOut) {
        wire::Create{"/a", std::string(900'000, 'x'), *open_list(), wire::CreateMode::kPersistent});
   reads = false;
   for (Client* client : {&slow, &stuck}) {
-    for (int i = 0; i < 3; ++i) ask(*client, Op::kGetData, wire::PathWatch{"/a", false});
+    for (int i = 0; i < 300; ++i) ask(*client, Op::kGetData, wire::PathWatch{"/a", false});
     ASSERT_FALSE(service->wants_input(client->peer));
+    service->left_unwritten(client->peer, 1'000'000, moment());
   }
-  for (int i = 0; i < 6; ++i) {
-    service->took_output(slow.peer, moment());
+  for (std::size_t i = 1; i <= 6; ++i) {
+    service->left_unwritten(slow.peer, 1'000'000 - 1'000 * i, moment());
     pass(2'000ms);
   }
   sync();
@@ -269,7 +381,7 @@ TEST_F(ServiceTest, H85_WhoTakesALongAnswerSlowlyDoesNotRunOut) {
 TEST_F(ServiceTest, H85_AStallIsAddedToEveryDeadline) {
   Client& client = open();
   now += 12s;
-  service->stalled(12s);
+  service->stalled(12s, moment().now);
   pass(1ms);
   sync();
 

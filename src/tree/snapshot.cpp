@@ -1,6 +1,7 @@
 #include <map>
 #include <utility>
 
+#include "base/mutant.hpp"
 #include "latchkey/path.hpp"
 #include "tree/tree.hpp"
 #include "wire/frame.hpp"
@@ -126,10 +127,14 @@ Result<void> Tree::load(std::string_view bytes) {
 }
 
 Result<void> Tree::replay(std::int64_t zxid, std::string_view bytes) {
-  const std::optional<Record> record = decode_record(zxid, bytes);
+  std::optional<Record> record = decode_record(zxid, bytes);
   if (!record) return Error(Code::kDamaged, "journal: a record does not parse");
   if (zxid <= applied_) return Error(Code::kDamaged, "journal: zxids do not grow");
   if (!fits(*record)) return Error(Code::kDamaged, "journal: a record does not fit the tree");
+  for (Change& change : record->changes) {
+    const bool is_set = change.kind == Change::Kind::kSetData;
+    if (is_set && base::mutated(base::Mutant::kStaleReplay)) change.data.reset();
+  }
   static_cast<void>(apply(*record, [](PeerId) { return std::span<const Identity>(); }));
   last_ = zxid;
   return {};

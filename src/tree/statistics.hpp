@@ -61,6 +61,8 @@ struct Statistics {
   std::uint64_t reattached = 0;
   std::uint64_t attach_refused = 0;
   std::uint64_t slow_readers_closed = 0;
+  std::uint64_t crowded_out = 0;       ///< Connections closed because all together held too much.
+  std::uint64_t sessions_refused = 0;  ///< Not opened for their number.
   std::uint64_t reaped = 0;
 };
 

@@ -14,11 +14,22 @@ bool Tree::knows(SessionId session) const {
 }
 
 Effects Tree::apply(const Record& record, IdentitiesOf identities_of) {
-  LATCHKEY_ASSERT(record.zxid > applied_);
   Effects effects;
-  effects.outcomes.reserve(record.changes.size());
+  effects.outcomes = apply(record, identities_of, [&](const std::vector<Notice>& fired) {
+    effects.notices.insert(effects.notices.end(), fired.begin(), fired.end());
+  });
+  return effects;
+}
+
+std::vector<Outcome> Tree::apply(const Record& record, IdentitiesOf identities_of, Tell tell) {
+  LATCHKEY_ASSERT(record.zxid > applied_);
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(record.changes.size());
+  std::vector<Notice> fired;
   for (const Change& change : record.changes) {
-    effects.outcomes.push_back(carry_out(change, record, identities_of, effects.notices));
+    outcomes.push_back(carry_out(change, record, identities_of, fired));
+    tell(fired);
+    fired.clear();
   }
   if (record.kind == Record::Kind::kOpenSession) {
     sessions_[record.session] = {record.timeout_ms, record.password, false};
@@ -27,14 +38,13 @@ Effects Tree::apply(const Record& record, IdentitiesOf identities_of) {
   }
   pending_.settle(record.zxid);
   applied_ = record.zxid;
-  return effects;
+  return outcomes;
 }
 
 Outcome Tree::carry_out(const Change& change, const Record& record, IdentitiesOf identities_of,
                         std::vector<Notice>& notices) {
   AclRef acl;
   Outcome outcome{change.path, {}};
-  const auto before = static_cast<std::ptrdiff_t>(notices.size());
   switch (change.kind) {
     case Change::Kind::kCreate: {
       const Node& node = nodes_.create(change, record.zxid, record.time_ms);
@@ -64,7 +74,7 @@ Outcome Tree::carry_out(const Change& change, const Record& record, IdentitiesOf
     const AclList& list = notice.path == change.path ? *acl : *nodes_.find(notice.path)->acl;
     return !permits(list, kRead, identities_of(notice.peer));
   };
-  notices.erase(std::remove_if(notices.begin() + before, notices.end(), is_hidden), notices.end());
+  std::erase_if(notices, is_hidden);
   return outcome;
 }
 

@@ -65,6 +65,13 @@ struct Answer {
   T value{};
 };
 
+/// How large a node is.
+struct Extent {
+  std::size_t data_bytes = 0;
+  std::size_t children = 0;
+  std::size_t permissions = 0;  ///< Entries of its list.
+};
+
 struct TreeLimits {
   std::size_t nodes = 10'000'000;
   std::size_t bytes = std::size_t{4} << 30U;
@@ -113,18 +120,40 @@ class Tree {
 
   using IdentitiesOf = base::FunctionRef<std::span<const Identity>(PeerId)>;
   Effects apply(const Record& record, IdentitiesOf identities_of);
+  /// The same, and what a change fires is told at once instead of being gathered: a large record
+  /// under many watches would fire more than memory holds. `tell` may drop watches, and change
+  /// nothing else.
+  using Tell = base::FunctionRef<void(const std::vector<Notice>&)>;
+  std::vector<Outcome> apply(const Record& record, IdentitiesOf identities_of, Tell tell);
 
   // Reads.
 
   [[nodiscard]] Answer<wire::WireStat> exists(PeerId peer, const wire::PathWatch& request);
   [[nodiscard]] Answer<wire::GetDataReply> get_data(const Caller& caller, PeerId peer,
                                                     const wire::PathWatch& request);
-  [[nodiscard]] Answer<wire::Children2Reply> get_children(const Caller& caller, PeerId peer,
-                                                          const wire::PathWatch& request);
+  /// The node whose children are asked for; kQuotaExceeded, and no watch, if their names would take
+  /// more than `most_bytes` of a reply.
+  struct Listing {
+    const Node* node = nullptr;
+    std::size_t bytes = 0;  ///< Of the names and their lengths.
+  };
+  [[nodiscard]] Answer<Listing> list(const Caller& caller, PeerId peer,
+                                     const wire::PathWatch& request, std::size_t most_bytes);
   [[nodiscard]] Answer<wire::GetAclReply> get_acl(const Caller& caller, const std::string& path);
   [[nodiscard]] Answer<wire::ChildrenNumberReply> count_below(const Caller& caller,
                                                               const std::string& path);
-  [[nodiscard]] wire::EphemeralsReply ephemerals(SessionId session, std::string_view prefix) const;
+  [[nodiscard]] Answer<wire::EphemeralsReply> ephemerals(SessionId session, std::string_view prefix,
+                                                         std::size_t most_bytes) const;
+  /// Of a node as it is, or as it will be once everything decided has been applied, whichever is
+  /// more; for planning, and for nobody to see.
+  [[nodiscard]] Extent extent(std::string_view path) const;
+  /// What answers and decisions have taken so far, about, beyond taking in the request and copying
+  /// the answer: names found, permissions compared. 64 to find one in memory, and whoever shares
+  /// out time counts the rest in the same measure, a few nanoseconds.
+  [[nodiscard]] std::uint64_t work() const { return work_; }
+  /// One request that would take more than that is refused: a second or so. Only one of many parts
+  /// can, such as one that has a huge permission list looked through for each (H89).
+  static constexpr std::uint64_t kMostWorkAtOnce = std::uint64_t{1} << 29U;
   /// Nodes that may be reaped now: unused containers, TTL nodes past their time. At most `limit` of
   /// each kind.
   [[nodiscard]] std::vector<std::string> reapable(std::int64_t time_ms, std::size_t limit) const;
@@ -168,6 +197,8 @@ class Tree {
   [[nodiscard]] std::int64_t next_zxid() { return ++last_; }
   /// Counting what is pending.
   [[nodiscard]] bool has_room_for(std::size_t bytes) const;
+  [[nodiscard]] bool allows(const AclList& acl, std::int32_t permissions,
+                            const Caller& caller) const;
   [[nodiscard]] std::optional<Shadow> look(const Draft& draft, std::string_view path) const;
   Record conclude(Record record, Draft draft);
 
@@ -197,6 +228,7 @@ class Tree {
   Pending pending_;
   std::int64_t last_ = 0;  ///< The newest zxid given out.
   std::int64_t applied_ = 0;
+  mutable std::uint64_t work_ = 0;  ///< Looking at something is work too.
 };
 
 }  // namespace latchkey::tree

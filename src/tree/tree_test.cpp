@@ -248,6 +248,24 @@ TEST_F(TreeTest, H82_EveryEpochIsAboveAllThatWasGivenOut) {
   EXPECT_GT(again.begin_epoch(1).zxid, lost.zxid);
 }
 
+TEST_F(TreeTest, H94_WhatALargeRecordFiresIsToldChangeByChange) {
+  constexpr PeerId kWatcher = 5;
+  ASSERT_EQ(run(create("/a")), Err::kOk);
+  ASSERT_EQ(tree_.add_watch(kWatcher, {"/a", wire::AddWatchMode::kPersistentRecursive}), Err::kOk);
+  wire::Multi multi;
+  for (int i = 0; i < 3; ++i) multi.ops.push_back(part(set("/a", std::to_string(i))));
+  const Verdict verdict = decide({Op::kMulti, multi});
+  std::vector<std::size_t> told;
+
+  const auto outcomes = tree_.apply(*verdict.record, nobody, [&](const std::vector<Notice>& fired) {
+    told.push_back(fired.size());
+    if (told.size() == 2) tree_.drop_watches(kWatcher);
+  });
+
+  EXPECT_THAT(told, ElementsAre(1U, 1U, 0U));
+  EXPECT_EQ(outcomes.size(), 3U);
+}
+
 TEST_F(TreeTest, AJournalThatDoesNotFitIsRefused) {
   run(create("/a"));
   Tree other;

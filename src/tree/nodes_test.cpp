@@ -1,0 +1,133 @@
+#include "tree/nodes.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+#include "tree/quota.hpp"
+#include "tree/tree.hpp"
+
+namespace latchkey::tree {
+namespace {
+
+Change creation(std::string path, std::string data) {
+  return {Change::Kind::kCreate, std::move(path), std::move(data), *open_list(), 0, 1};
+}
+
+bool is_below(std::string_view path, std::string_view top) {
+  if (top == "/") return path != "/";
+  return path.size() > top.size() && path.starts_with(top) && path[top.size()] == '/';
+}
+
+/// What is known of every node's descendants is what there is.
+void expect_true_counts(const Nodes& nodes) {
+  nodes.visit([&](std::string_view top, const Node& node) {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    nodes.visit([&](std::string_view path, const Node& other) {
+      if (!is_below(path, top)) return;
+      ++count;
+      bytes += other.data ? other.data->size() : 0;
+    });
+    EXPECT_EQ(node.below, count) << top;
+    EXPECT_EQ(node.bytes_below, bytes) << top;
+  });
+}
+
+class NodesTest : public testing::Test {
+ protected:
+  void create(const std::string& path, const std::string& data = {}) {
+    nodes_.create(creation(path, data), ++zxid_, 0);
+  }
+  void set(const std::string& path, const std::string& data) {
+    nodes_.set_data({Change::Kind::kSetData, path, data, {}, 0, 1}, ++zxid_, 0);
+  }
+  std::string data(const std::string& path) const { return nodes_.find(path)->data.value_or(""); }
+
+  Nodes nodes_;
+  std::int64_t zxid_ = 0;
+};
+
+TEST_F(NodesTest, KnowsHowMuchIsBelowEveryNode) {
+  base::Random random(3);
+  std::vector<std::string> paths{""};
+  for (int step = 0; step < 300; ++step) {
+    const std::string path = paths[random.below(paths.size())];
+    const std::string data(random.below(9), 'x');
+    const Node* node = nodes_.find(path);
+    if (!path.empty() && node->children.empty() && random.below(3) == 0) {
+      nodes_.remove(path, ++zxid_);
+      std::erase(paths, path);
+    } else if (!path.empty() && random.below(3) == 0) {
+      set(path, data);
+    } else {
+      paths.push_back(path + "/n" + std::to_string(step));
+      create(paths.back(), data);
+    }
+  }
+
+  expect_true_counts(nodes_);
+}
+
+TEST_F(NodesTest, AQuotaStartsWithWhatIsThereAndFollowsIt) {
+  create("/big", "12");
+  create("/big/a", "345");
+  create("/big/a/b", "6");
+  create("/bigger", "no part of it");
+  create("/zookeeper/quota/big");
+  create("/zookeeper/quota/big/zookeeper_limits", "count=-1,bytes=-1");
+  create("/zookeeper/quota/big/zookeeper_stats");
+
+  EXPECT_EQ(data("/zookeeper/quota/big/zookeeper_stats"), "count=3,bytes=6");
+  set("/big/a", "3456789");
+  nodes_.remove("/big/a/b", ++zxid_);
+  EXPECT_EQ(data("/zookeeper/quota/big/zookeeper_stats"), "count=2,bytes=9");
+  expect_true_counts(nodes_);
+}
+
+TEST_F(NodesTest, AQuotaOnNothingStartsWithNothing) {
+  create("/zookeeper/quota/gone");
+  create("/zookeeper/quota/gone/zookeeper_stats");
+
+  EXPECT_EQ(data("/zookeeper/quota/gone/zookeeper_stats"), "count=0,bytes=0");
+}
+
+TEST_F(NodesTest, WhatIsPutBackIsCounted) {
+  create("/a", "12");
+  create("/a/b", "345");
+  set("/zookeeper/config", "some data");
+  Nodes again;
+  nodes_.visit([&](std::string_view path, const Node& node) {
+    Node copy = node;
+    copy.children.clear();
+    copy.parent = nullptr;
+    copy.below = 0;
+    copy.bytes_below = 0;
+    again.restore(std::string(path), std::move(copy));
+  });
+
+  expect_true_counts(again);
+  EXPECT_EQ(again.bytes(), nodes_.bytes());
+  EXPECT_EQ(again.count_below("/a"), 1U);
+}
+
+/// The same in large would be minutes inside one request, if each quota were measured by a walk.
+TEST(NodesWork, H89_MakingAQuotaAgainAndAgainDoesNotWalkTheTree) {
+  constexpr int kNodes = 20'000;
+  constexpr int kTimes = 20'000;
+  Nodes nodes;
+  nodes.create(creation("/big", ""), 1, 0);
+  for (int i = 0; i < kNodes; ++i) nodes.create(creation("/big/" + std::to_string(i), ""), 1, 0);
+  nodes.create(creation("/zookeeper/quota/big", ""), 1, 0);
+
+  for (int i = 0; i < kTimes; ++i) {
+    nodes.create(creation("/zookeeper/quota/big/zookeeper_stats", ""), 2, 0);
+    nodes.remove("/zookeeper/quota/big/zookeeper_stats", 3);
+    ASSERT_EQ(nodes.count_below("/big"), static_cast<std::size_t>(kNodes));
+  }
+}
+
+}  // namespace
+}  // namespace latchkey::tree
