@@ -1,4 +1,5 @@
-/* M1, acquire and release: one queue, two contenders, a leader and a follower that lags behind.
+/* M1, acquire and release: one queue, two contenders (or CLIENTS=3), a leader and a follower that
+ * lags behind.
  *
  * Each client is a queue::Contender over a session::Machine; the labels are the contender's phases
  * and functions. Its connection may be cut at every step: before a request has arrived, while it is
@@ -27,8 +28,10 @@
 #ifndef FAULTS
 #define FAULTS 2
 #endif
+#ifndef CLIENTS
 #define CLIENTS 2
-#define NODES 8                    /* more than two faults can bring about */
+#endif
+#define NODES 8                    /* more than the faults can bring about */
 
 #define LEADER 0
 #define FOLLOWER 1
@@ -48,7 +51,7 @@ byte made = 0;
 byte owner[NODES];                 /* ephemeralOwner: a session */
 byte guid[NODES];                  /* a client */
 byte abandoned = 0;                /* sessions whose client has given them up */
-byte alive = bit(0) | bit(1);      /* sessions, by the leader: client c has c, then c + CLIENTS */
+byte alive = below(CLIENTS);       /* sessions, by the leader: client c has c, then c + CLIENTS */
 
 /* The clients. */
 byte session[CLIENTS];
@@ -276,7 +279,7 @@ decide:
 waiting:                           /* kWaiting: the nearest watched, and our own */
   atomic {
     highest(ahead, i);
-    assert(guid[i] != c || owner[i] != session[c]);                     /* no self-wait */
+    assert(guid[i] != c || owner[i] != session[c]);                     /* claim: no self-wait */
     reached(STRANGER_AHEAD, guid[i] == c)
   }
   atomic {
@@ -314,9 +317,17 @@ prove:                             /* kProving: a fresh lease, if need be by a s
     printf("client %d: granted with node %d\n", c, own);
     reached(GRANT_AFTER_A_WAIT, waited);
     reached(GRANT_IN_SECOND_SESSION, session[c] >= CLIENTS);
-    assert(is_in(own, there[LEADER]));
-    assert(owner[own] == session[c]);
-    assert(!(holds[1 - c] && leased[1 - c]));
+    assert(is_in(own, there[LEADER]));                                  /* claim: it is there */
+    assert(owner[own] == session[c]);                                   /* claim: it is ours */
+    assert(!(there[LEADER] & below(own) & ~owed[c]));                   /* claim: it is first */
+    i = 0;
+    do
+    :: i < CLIENTS ->
+      assert(i == c || !holds[i] || !leased[i]);                        /* claim: one holder */
+      i++
+    :: else -> break
+    od;
+    i = 0;
     holds[c] = true }
 holding:                           /* kHolding */
   atomic {
@@ -433,20 +444,31 @@ end:
       printf("client %d: the lease is over\n", c) }
   :: atomic { !leased[c] && is_in(session[c], alive) && !is_over[c] -> close_session(session[c]) }
   :: atomic { is_in(c, abandoned & alive) -> close_session(c) }
-  :: atomic { is_in(c + CLIENTS, abandoned & alive) -> close_session(c + CLIENTS) }
+  :: atomic { is_in(c + CLIENTS, abandoned & alive) ->
+      close_session(c + CLIENTS) }  /* with three faults */
   od
 }
 
 init {
+  byte c = 0;
   atomic {
-    session[1] = 1;
-    leased[0] = true; leased[1] = true;
-    at[1] = FOLLOWER;
     run follower();
-    run client(0); run client(1);
-    run network(0); run network(1)
+    do
+    :: c < CLIENTS ->
+      session[c] = c;
+      leased[c] = true;
+      at[c] = (c -> FOLLOWER : LEADER);
+      run client(c);
+      run network(c);
+      c++
+    :: else -> break
+    od;
+    c = 0
   }
   timeout;                         /* nothing can happen any more */
-  assert(is_over[0] && is_over[1]);  /* nobody waits in vain */
-  assert(there[LEADER] == 0)         /* no orphan */
+  do
+  :: c < CLIENTS -> assert(is_over[c]); c++                /* claim: nobody waits in vain */
+  :: else -> break
+  od;
+  assert(there[LEADER] == 0)                               /* claim: no orphan */
 }

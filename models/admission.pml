@@ -128,9 +128,10 @@ prove:
     :: is_in(n, there) ->
       printf("entry %d (%d: writer) holds; there %d, writers %d\n", n, is_in(n, writers), there,
              writers);
-      assert(excluded(n) == 0);    /* the full list admits alike; with P2 that is exclusion */
-      assert(!is_in(n, writers) || holding == 0);
-      assert((holding & writers) == 0);
+      /* The full list admits alike; with P2 that is exclusion. */
+      assert(excluded(n) == 0);                        /* claim: nothing ahead excludes it */
+      assert(!is_in(n, writers) || holding == 0);      /* claim: a writer is alone */
+      assert((holding & writers) == 0);                /* claim: no writer holds */
       reached(SHORTCUT_AFTER_A_WAIT, waited);
       reached(READERS_TOGETHER, holding != 0);
       holding = holding | bit(n)
@@ -171,5 +172,5 @@ init {
     i = 0;
     run fate() }
   timeout;                         /* nothing can happen any more */
-  assert(over == bit(ENTRIES) - 1) /* nobody sleeps for ever */
+  assert(over == bit(ENTRIES) - 1)                     /* claim: nobody sleeps for ever */
 }

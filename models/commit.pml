@@ -81,8 +81,8 @@ inline fire(z) {                   /* send_notices() */
 
 inline answer_read(p) {
   printf("connection %d reads %d\n", p, readable);
-  assert(readable >= wrote[p]);                         /* G2 */
-  assert(readable >= seen[p]);                          /* G3 */
+  assert(readable >= wrote[p]);                         /* claim: G2, own writes */
+  assert(readable >= seen[p]);                          /* claim: G3, never back */
   reached(READ_PASSES_WRITE, decided > readable);
   observe(p, readable);
   if
@@ -93,7 +93,7 @@ inline answer_read(p) {
 
 inline reply(p, z) {
   printf("connection %d is answered: %d\n", p, z);
-  assert(!(watches[p] && applied > seen[p]));           /* G4 */
+  assert(!(watches[p] && applied > seen[p]));           /* claim: G4, events first */
   observe(p, z)
 }
 
@@ -200,7 +200,7 @@ end:
       :: written > synced -> recovered = synced + 1                     /* part of a batch */
       fi;
       printf("crash; %d is recovered\n", recovered);
-      assert(recovered >= seen[0] && recovered >= seen[1]);             /* invariant 11 */
+      assert(recovered >= seen[0] && recovered >= seen[1]);             /* claim: durable */
       reached(LOST_WRITE, recovered < decided);
       reached(UNTOLD_WRITE, recovered > durable);
       do

@@ -90,7 +90,7 @@ bool stopped = false, was_stopped = false;   /* SIGSTOP and the like */
 #define reached(what, when) assert(!(REACH == (what) && (when)))
 
 inline check() {
-  assert(!(expired && believes));
+  assert(!(expired && believes));  /* claim: no belief after expiry */
   reached(EXPIRED_WHILE_ATTACHED, expired && now < last_sent + BEAT && newest > 0);
   reached(HELD_TO_THE_END, now == END && believes && newest + BEAT > now);
   reached(PROOF_BY_DEPOSED_LEADER, deposed && newest > elected && believes);

@@ -73,7 +73,10 @@ void Follower::take_request(LinkId link, Front& front, std::string_view frame) {
   front.touched = true;
   touch_later();
   if (item.header.op == Op::kAuth) return forward(link, frame);  // Answered out of turn.
-  if (tree::is_read(item.header.op)) {
+  if (deposed_ && item.header.op == Op::kSync) {
+    item.forwarded = true;
+    answer_sync(item, frame.substr(kHeaderSize));
+  } else if (tree::is_read(item.header.op)) {
     item.body = frame.substr(kHeaderSize);
   } else {
     item.forwarded = true;
@@ -89,10 +92,21 @@ void Follower::take_request(LinkId link, Front& front, std::string_view frame) {
   advance(link);
 }
 
+void Follower::answer_sync(Item& item, std::string_view body) {
+  std::string path;
+  wire::Reader reader(body);
+  reader(path);
+  item.answered = true;
+  wire::append_frame(item.reply,
+                     wire::ReplyHeader{item.header.xid, tree_->applied_zxid(), Err::kOk},
+                     wire::CreateReply{path});
+}
+
 void Follower::forward(LinkId link, std::string_view frame) {
   std::string bytes;
   wire::Writer{bytes}(static_cast<std::int32_t>(frame.size()));
   bytes += frame;
+  if (deposed_) return;  // Nobody follows it.
   up_.put([this, link, bytes = std::move(bytes)] { leader_.take_from(*this, link, bytes); });
 }
 
@@ -152,6 +166,7 @@ void Follower::advance_all() {
 void Follower::hung_up(LinkId link) {
   if (fronts_.erase(link) == 0) return;
   tree_->drop_watches(link);
+  if (deposed_) return;
   up_.put([this, link] { leader_.take_hang_up(link); });
 }
 
@@ -167,7 +182,7 @@ void Follower::drop_clients() {
 // What the leader says.
 
 void Follower::leader_ships(std::uint64_t end) {
-  if (!joined_) return;
+  if (!joined_ || deposed_) return;
   down_.put([this, end] {
     known_ = std::max(known_, end);
     catch_up();
@@ -300,9 +315,12 @@ void Follower::send_notices(const std::vector<tree::Notice>& notices) {
 }
 
 void Follower::touch_later() {
-  if (touching_ || !joined_) return;
+  if (touching_ || !joined_ || deposed_) return;
   touching_ = true;
-  timeline_.in(options_.touch_interval, &process(), Happens::kWake, [this] {
+  // As the leader asks for it, twice in a tick.
+  const Duration interval = options_.service.tick / 2;
+  const Duration since = process().now().time_since_epoch() % interval;
+  timeline_.in(interval - since, &process(), Happens::kWake, [this] {
     touching_ = false;
     for (auto& [link, front] : fronts_) {
       if (!std::exchange(front.touched, false) || front.moved) continue;
@@ -323,10 +341,14 @@ void Follower::part() {
   parted_ = true;
   up_.set_silent(true);
   down_.set_silent(true);
-  const std::uint64_t parting = ++parting_;
-  timeline_.in(options_.sync_limit, &process(), Happens::kWake, [this, parting] {
-    if (parted_ && parting == parting_ && joined_) lose_leader();
-  });
+  miss_leader([this] { return !parted_; });
+}
+
+void Follower::miss_leader(std::function<bool()> is_back) {
+  timeline_.in(options_.sync_limit, &process(), Happens::kWake,
+               [this, missing = ++missing_, is_back = std::move(is_back)] {
+                 if (missing == missing_ && joined_ && !deposed_ && !is_back()) lose_leader();
+               });
 }
 
 void Follower::lose_leader() {
@@ -334,8 +356,11 @@ void Follower::lose_leader() {
   drop_clients();
   up_.drop();
   down_.drop();
-  // The leader has missed it for as long.
-  leader_.forget(*this);
+  // The leader has missed it for as long, or finds out as soon as it can.
+  timeline_.in({}, &leader_.process(), Happens::kWake, [this] {
+    leader_.forget(*this);
+    join();
+  });
 }
 
 void Follower::rejoin() {
@@ -346,19 +371,52 @@ void Follower::rejoin() {
   join();
 }
 
+void Follower::leader_started() {
+  if (joined_ && !deposed_) {
+    // Its connection was to a leader that is no more.
+    joined_ = false;
+    drop_clients();
+    up_.drop();
+  }
+  join();
+}
+
 void Follower::join() {
-  if (joined_ || parted_ || !process().is_alive() || !leader_.is_up()) return;
+  if (joined_ || deposed_ || parted_ || !process().is_alive() || !leader_.is_up()) return;
   joined_ = true;
   leader_ships(leader_.log().end());
 }
 
-void Follower::leader_ended() {
-  up_.drop();
-  down_.drop();
-  if (!joined_) return;
+void Follower::succeed() {
+  if (!joined_ || parted_) return;
+  deposed_ = true;
+  // All that was applied, and what it has been told of its clients' writes.
+  down_.flush();
+  known_ = leader_.log().end();
+  wanted_ = known_;
+  catch_up();
+}
+
+void Follower::give_way() {
+  if (!std::exchange(deposed_, false)) return;
   joined_ = false;
   drop_clients();
   up_.drop();
+  join();
+}
+
+void Follower::leader_ended(Tell told) {
+  up_.drop();
+  down_.drop();
+  if (!joined_ || deposed_) return;
+  if (told == Tell::kNo) return miss_leader([] { return false; });
+  joined_ = false;
+  drop_clients();
+  up_.drop();
+}
+
+void Follower::leader_paused() {
+  miss_leader([this] { return leader_.process().paused_until <= timeline_.now(); });
 }
 
 void Follower::crash(Tell clients_hear) {
@@ -366,6 +424,7 @@ void Follower::crash(Tell clients_hear) {
   for (const auto& [link, front] : fronts_) tree_->drop_watches(link);
   fronts_.clear();
   joined_ = false;
+  deposed_ = false;
   touching_ = false;
   up_.drop();
   down_.drop();

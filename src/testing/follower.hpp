@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,13 +30,16 @@ class Leader;
 /// another server, the connection here stays, and its writes are answered with kSessionMoved. The
 /// leader hears of who is alive only now and then, over the link, and not at all once that is cut.
 ///
+/// One that plays a deposed leader takes no new connections; a real one would attach sessions that
+/// it knows.
+///
 /// Thread safety: one thread at a time.
 class Follower final : public Server {
  public:
   Follower(std::size_t index, Process& process, Leader& leader, Timeline& timeline,
            Network& network, const WorldOptions& options);
 
-  [[nodiscard]] bool is_listening() const override { return joined_; }
+  [[nodiscard]] bool is_listening() const override { return joined_ && !deposed_; }
   void accepted(LinkId link) override;
   void received(LinkId link, std::string_view bytes) override;
   void hung_up(LinkId link) override;
@@ -56,6 +60,10 @@ class Follower final : public Server {
   /// Nothing passes between it and the leader.
   void part();
   void rejoin();
+  /// From the leader's end on it plays the leader that was: it knows all that was applied, answers
+  /// reads, pings and syncs of the clients it has, and carries out nothing. Until give_way().
+  void succeed();
+  void give_way();
   void crash(Tell clients_hear);
   void start();
   /// Everything is gone. Only while the leader is down.
@@ -67,8 +75,13 @@ class Follower final : public Server {
   void leader_sends(LinkId link, std::string bytes);
   /// `moved`: because the session has moved elsewhere.
   void leader_closes(LinkId link, bool moved);
-  void leader_ended();
-  /// The leader is up. A follower that can reach it takes part again.
+  /// Not told, it goes on answering what it can for WorldOptions::sync_limit, or until a leader is
+  /// up again.
+  void leader_ended(Tell told);
+  /// It says nothing for now, and is missed if that lasts.
+  void leader_paused();
+  void leader_started();
+  /// A follower that can reach the leader takes part again.
   void join();
 
  private:
@@ -104,6 +117,7 @@ class Follower final : public Server {
   void take_greeting(LinkId link, Front& front, std::string_view frame);
   void take_request(LinkId link, Front& front, std::string_view frame);
   void forward(LinkId link, std::string_view frame);
+  void answer_sync(Item& item, std::string_view body);
   void answer(LinkId link, Front& front, const Item& item);
   /// Lets out whatever may leave by now.
   void advance(LinkId link);
@@ -114,6 +128,8 @@ class Follower final : public Server {
   void close(LinkId link);
   void drop_clients();
   void lose_leader();
+  /// It has not been heard of from now on. After a while that is noticed, unless `is_back` by then.
+  void miss_leader(std::function<bool()> is_back);
   void apply_next();
   void catch_up();
   /// The records up to which an answer with this zxid needs.
@@ -130,7 +146,8 @@ class Follower final : public Server {
   Pipe down_;
   bool joined_ = false;
   bool parted_ = false;
-  std::uint64_t parting_ = 0;  ///< Counts them, so that a time-out knows whose it is.
+  bool deposed_ = false;
+  std::uint64_t missing_ = 0;  ///< Counts how often, so that a time-out knows whose it is.
   std::uint64_t position_ = 0;
   std::uint64_t known_ = 0;   ///< Records the leader has shipped.
   std::uint64_t wanted_ = 0;  ///< Records that an answer waits for.

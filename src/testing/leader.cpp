@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "storage/memory_journal.hpp"
 #include "testing/follower.hpp"
+#include "tree/record.hpp"
 
 namespace latchkey::testing {
 namespace {
@@ -57,6 +58,7 @@ tree::ServiceOptions Leader::service_options() {
   tree::ServiceOptions service = options_.service;
   service.secret = [this] { return timeline_.random(); };
   service.authenticate = believe;
+  service.max_session_timeout = std::min(service.max_session_timeout, longest_timeout_);
   return service;
 }
 
@@ -75,9 +77,13 @@ void Leader::accepted(LinkId link) {
 }
 
 void Leader::received(LinkId link, std::string_view bytes) {
+  hear(link, bytes, tree::Service::Heard::kHere);
+}
+
+void Leader::hear(LinkId link, std::string_view bytes, tree::Service::Heard heard) {
   const auto peer = peers_.find(link);
   if (peer == peers_.end()) return;
-  service_->receive(peer->second, bytes, moment());
+  service_->receive(peer->second, bytes, moment(), heard);
   carry_out();
 }
 
@@ -135,7 +141,7 @@ void Leader::serve(tree::PeerId peer) {
 void Leader::take_from(Follower& follower, LinkId link, std::string_view bytes) {
   if (!is_up()) return;
   if (!peers_.contains(link)) introduce(link, &follower);
-  received(link, bytes);
+  hear(link, bytes, tree::Service::Heard::kElsewhere);
 }
 
 void Leader::take_touch(LinkId link) {
@@ -169,15 +175,20 @@ void Leader::commit_batch() {
   if (!committing_.empty()) return;
   committing_ = service_->take_batch();
   if (committing_.empty()) return;
-  const Duration span =
-      timeline_.draw(options_.commit.least, options_.commit.most) + std::exchange(stall_, {});
+  const Duration stall = std::exchange(stall_, {});
+  if (stall > Duration::zero() && struck) struck(Fault::kDiskStall);
+  const Duration span = timeline_.draw(options_.commit.least, options_.commit.most) + stall;
   timeline_.in(span, &process(), Happens::kCommit, [this] { committed(); });
 }
 
 void Leader::committed() {
   const Batch batch = std::exchange(committing_, {});
-  if (std::exchange(fail_sync_, false)) disk_.fail_at(1, storage::Fault::kDropDirty);
-  if (Result<void> stored = append(batch); !stored) return fail(stored.error());
+  const bool fails = std::exchange(fail_sync_, false);
+  if (fails) disk_.fail_at(1, storage::Fault::kDropDirty);
+  if (Result<void> stored = append(batch); !stored) {
+    if (struck) struck(fails ? Fault::kSyncError : Fault::kDiskFull);
+    return fail(stored.error());
+  }
   publish(batch);
   service_->stored(batch.back().zxid, moment());
   fold_if_needed();
@@ -228,6 +239,7 @@ void Leader::fold_if_needed() {
 
 void Leader::fail(const Error& error) {
   trouble_ = error;
+  for (Observer* observer : observers_) observer->on_failed(error);
   end(Tell::kYes);
   disk_.kill_process();
 }
@@ -237,6 +249,8 @@ void Leader::end(Tell clients_hear) {
     saved_.clear();
     service_->tree().save([this](std::string_view item) { saved_.emplace_back(item); });
   }
+  ended_ = timeline_.now();
+  forgotten_ = committing_.size() + service_->take_batch().size();
   journal_.reset();
   service_.reset();
   peers_.clear();
@@ -249,7 +263,7 @@ void Leader::end(Tell clients_hear) {
   late_ = {};
   process().die();
   network_.server_ended(*this, clients_hear);
-  for (Follower* follower : followers_) follower->leader_ended();
+  for (Follower* follower : followers_) follower->leader_ended(clients_hear);
 }
 
 void Leader::settle_commit_in_flight(Crash how) {
@@ -292,7 +306,31 @@ void Leader::wipe() {
   for (Follower* follower : followers_) follower->wipe();
 }
 
-Result<void> Leader::recover(Batch& replayed) {
+void Leader::restore(const std::map<std::string, std::string>& files) {
+  LATCHKEY_ASSERT(!is_up() && options_.store == Store::kDisk && followers_.empty());
+  disk_ = storage::SimDisk(files);
+  log_.first = log_.end();
+  log_.entries.clear();
+  last_zxid_ = 0;
+}
+
+Result<void> Leader::grow_old(Batch& records) {
+  if (!aged_) return {};
+  const auto [directory, creates] = *std::exchange(aged_, std::nullopt);
+  tree::Tree& tree = service_->tree();
+  if (tree.nodes().find(directory) == nullptr) return {};
+  const std::string child = directory + "/aged";
+  // Above what refusals were dated with, which are not stored.
+  constexpr std::int64_t kGap = 1'000'000;
+  tree::Record record{.zxid = tree.applied_zxid() + kGap};
+  record.changes.push_back(
+      {.kind = tree::Change::Kind::kCreate, .path = child, .acl = {{}}, .version = creates});
+  record.changes.push_back({.kind = tree::Change::Kind::kDelete, .path = child});
+  records.push_back({record.zxid, tree::encode(record)});
+  return tree.replay(record.zxid, records.back().bytes);
+}
+
+Result<void> Leader::recover(Batch& replayed, Recovery& recovery) {
   tree::Tree& tree = service_->tree();
   RecoveredTree state(tree, replayed);
   if (options_.store == Store::kDisk) {
@@ -302,6 +340,8 @@ Result<void> Leader::recover(Batch& replayed) {
     auto opened = storage::FileJournal::open(disk_.files(), journal, state);
     if (!opened) return opened.error();
     tree.raise_epoch((*opened)->recovered().epoch);
+    recovery.torn = (*opened)->recovered().bytes_cut > 0;
+    recovery.from_snapshot = (*opened)->recovered().items > 0;
     journal_ = std::move(*opened);
     return {};
   }
@@ -322,13 +362,15 @@ void Leader::start() {
   const base::SurroundingsScope scope(&process());
   service_ = std::make_unique<tree::Service>(service_options());
   Batch found;
-  Result<void> recovered = recover(found);
-  const bool lost = recovered && service_->tree().applied_zxid() < last_zxid_;
-  Batch epoch;
+  Recovery recovery{.forgotten = forgotten_, .down = timeline_.now() - ended_};
+  Result<void> recovered = recover(found, recovery);
+  recovery.lost = recovered && service_->tree().applied_zxid() < last_zxid_;
+  Batch begun;
+  if (recovered) recovered = grow_old(begun);
   if (recovered) {
     service_->start(moment());
-    epoch = service_->take_batch();
-    recovered = append(epoch);
+    for (tree::Service::Stored& stored : service_->take_batch()) begun.push_back(std::move(stored));
+    recovered = append(begun);
   }
   if (!recovered) {
     trouble_ = recovered.error();
@@ -340,13 +382,15 @@ void Leader::start() {
   }
   trouble_.reset();
   ++restarts_;
-  for (Observer* observer : observers_) observer->on_recovered(lost);
   // What was stored and never acknowledged is as good as any from now on.
   std::erase_if(found, [this](const auto& stored) { return stored.zxid <= last_zxid_; });
+  recovery.unanswered = found.size();
+  recovery.forgotten -= std::min(recovery.forgotten, recovery.unanswered);
+  for (Observer* observer : observers_) observer->on_recovered(recovery);
   publish(found);
-  publish(epoch);
-  service_->stored(epoch.back().zxid, moment());
-  for (Follower* follower : followers_) follower->join();
+  publish(begun);
+  service_->stored(begun.back().zxid, moment());
+  for (Follower* follower : followers_) follower->leader_started();
   carry_out();
 }
 
@@ -361,6 +405,7 @@ bool Leader::expire(tree::SessionId session) {
 // Time.
 
 void Leader::arm() {
+  if (late_ > Duration::zero()) return;  // It has rung, and is armed again after the tick.
   const Instant local = service_->next_wake();
   const Instant wake = process().true_time_of(local);
   if (wake >= armed_ || wake == Instant::max()) return;
@@ -381,7 +426,9 @@ void Leader::wake() {
 }
 
 void Leader::tick() {
-  if (const Duration late = std::exchange(late_, {}); late > kStall) service_->stalled(late);
+  if (const Duration late = std::exchange(late_, {}); late > kStall) {
+    service_->stalled(late, process().now());
+  }
   service_->tick(moment());
   carry_out();
 }

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "latchkey/result.hpp"
@@ -59,10 +63,19 @@ class Leader final : public Server {
   void start();
   /// All data is gone. Only while it is down.
   void wipe();
+  /// Its data is that of an old copy. Only while it is down.
+  void restore(const std::map<std::string, std::string>& files);
+  /// See World. For the next start.
+  void age(std::string directory, std::int32_t creates) { aged_ = {std::move(directory), creates}; }
+  void limit_timeouts(std::chrono::milliseconds most) { longest_timeout_ = most; }
   [[nodiscard]] storage::SimDisk& disk() { return disk_; }
   /// The next commit takes so much longer.
   void stall_disk(Duration span) { stall_ = std::max(stall_, span); }
   void fail_next_sync() { fail_sync_ = true; }
+  void fill_disk() { disk_.fill_up(); }
+  void make_room() { disk_.make_room(); }
+  /// Told when something that was prepared for its disk has come about.
+  std::function<void(Fault)> struck;
   /// Whatever the disk was to do wrong from now on, it does right.
   void heal_disk() {
     stall_ = {};
@@ -70,7 +83,8 @@ class Leader final : public Server {
     disk_.make_room();
   }
 
-  // A follower's: each of its connections has a peer of its own here.
+  // A follower's: each of its connections has a peer of its own here. What it passes on is no sign
+  // of life, as in Apache: take_touch() is one, and a handshake.
 
   void take_from(Follower& follower, LinkId link, std::string_view bytes);
   void take_touch(LinkId link);
@@ -88,6 +102,7 @@ class Leader final : public Server {
   [[nodiscard]] tree::Moment moment();
   [[nodiscard]] tree::ServiceOptions service_options();
   tree::PeerId introduce(LinkId link, Follower* follower);
+  void hear(LinkId link, std::string_view bytes, tree::Service::Heard heard);
   void disconnect(LinkId link);
   void carry_out();
   void serve(tree::PeerId peer);
@@ -98,7 +113,9 @@ class Leader final : public Server {
   void fold_if_needed();
   void fail(const Error& error);
   void end(Tell clients_hear);
-  [[nodiscard]] Result<void> recover(Batch& replayed);
+  [[nodiscard]] Result<void> recover(Batch& replayed, Recovery& recovery);
+  /// The record of a directory that has aged while the leader was down.
+  [[nodiscard]] Result<void> grow_old(Batch& records);
   void settle_commit_in_flight(Crash how);
   void trim();
   void arm();
@@ -125,6 +142,10 @@ class Leader final : public Server {
   Instant armed_ = Instant::max();  ///< True time.
   Instant asked_{};                 ///< The same by its own clock.
   Duration late_{};
+  std::size_t forgotten_ = 0;  ///< Records that were decided when it ended.
+  Instant ended_{};
+  std::optional<std::pair<std::string, std::int32_t>> aged_;
+  std::chrono::milliseconds longest_timeout_ = std::chrono::milliseconds::max();
   std::uint64_t folds_ = 0;
   std::uint64_t restarts_ = 0;
 

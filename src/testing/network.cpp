@@ -36,6 +36,13 @@ Network::Pair& Network::pair(const Process& process, const Server& server) {
   return pairs_[{process.id(), server.index()}];
 }
 
+bool Network::is_quiet(LinkId id) const {
+  const auto link = links_.find(id);
+  return link != links_.end() && std::ranges::all_of(link->second.streams, [](const Stream& one) {
+           return one.open && !one.ended && one.chunks.empty();
+         });
+}
+
 // What the ends do.
 
 LinkId Network::dial(SimHost& host, Process& process, Server& server) {
@@ -47,7 +54,7 @@ LinkId Network::dial(SimHost& host, Process& process, Server& server) {
   link.pair = &pair(process, server);
   link.streams[index(Way::kReply)].open = true;
   link.streams[index(Way::kRequest)].open = true;
-  put(id, link, Way::kRequest, Chunk::Kind::kOpen, {});
+  put(id, link, Way::kRequest, {.kind = Chunk::Kind::kOpen});
   return id;
 }
 
@@ -56,13 +63,12 @@ void Network::send(LinkId id, Way way, std::string bytes) {
   if (link == nullptr || link->streams[index(way)].ended) return;
   if (way == Way::kRequest && !link->streams[index(way)].open && link->server->is_listening()) {
     // The machine at the other end is up again and knows nothing of this connection.
-    return put(id, *link, Way::kReply, Chunk::Kind::kClose, {});
+    return put(id, *link, Way::kReply, {.kind = Chunk::Kind::kClose});
   }
-  Duration hold{};
-  const std::size_t through = inspect(id, *link, way, bytes, hold);
-  const bool lost = through < bytes.size();
-  if (lost) bytes.resize(through);
-  if (!bytes.empty()) put_bytes(id, *link, way, std::move(bytes), hold);
+  const Passing passing = inspect(id, *link, way, bytes);
+  const bool lost = passing.bytes < bytes.size();
+  if (lost) bytes.resize(passing.bytes);
+  if (!bytes.empty()) put_bytes(id, *link, way, std::move(bytes), passing);
   if (lost) cut(id);
 }
 
@@ -72,16 +78,20 @@ void Network::hang_up(LinkId id, Way from) {
   Stream& inward = link->streams[index(other(from))];
   inward.open = false;
   inward.chunks.clear();
-  if (from == Way::kRequest) link->host = nullptr;
-  if (!link->streams[index(from)].ended) put(id, *link, from, Chunk::Kind::kClose, {});
+  if (from == Way::kRequest && link->host != nullptr) {
+    tell_over(id, link->host->process().is_alive() ? Over::kGivenUp : Over::kAbandoned);
+    link->host = nullptr;
+  }
+  if (!link->streams[index(from)].ended) put(id, *link, from, {.kind = Chunk::Kind::kClose});
   forget_if_over(id);
 }
 
 void Network::abandon(LinkId id, Tell server_hears) {
   Link* link = find(id);
   if (link == nullptr) return;
-  if (server_hears == Tell::kYes) return hang_up(id, Way::kRequest);
+  tell_over(id, Over::kAbandoned);
   link->host = nullptr;
+  if (server_hears == Tell::kYes) return hang_up(id, Way::kRequest);
   link->streams[index(Way::kReply)].open = false;
   // What has left the process still arrives; then there is silence.
   link->streams[index(Way::kRequest)].ended = true;
@@ -95,7 +105,7 @@ void Network::server_ended(const Server& server, Tell clients_hear) {
     requests.chunks.clear();
     requests.scheduled = false;  // The event died with the process.
     if (clients_hear == Tell::kYes && !link.streams[index(Way::kReply)].ended) {
-      put(id, link, Way::kReply, Chunk::Kind::kClose, {});
+      put(id, link, Way::kReply, {.kind = Chunk::Kind::kClose});
     }
     forget_if_over(id);
   }
@@ -113,7 +123,7 @@ void Network::cut(LinkId id) {
       // The event for the first of them finds what comes next.
       std::erase_if(stream.chunks, [](const Chunk& c) { return c.kind == Chunk::Kind::kBytes; });
     }
-    put(id, *link, way, Chunk::Kind::kClose, {});
+    put(id, *link, way, {.kind = Chunk::Kind::kClose});
   }
 }
 
@@ -165,24 +175,24 @@ void Network::kick(const Pair& between) {
 
 // Streams.
 
-void Network::put(LinkId id, Link& link, Way way, Chunk::Kind kind, std::string bytes,
-                  Duration more) {
+void Network::put(LinkId id, Link& link, Way way, Chunk chunk, Duration more) {
   Stream& stream = link.streams[index(way)];
-  if (kind == Chunk::Kind::kClose) stream.ended = true;
+  if (chunk.kind == Chunk::Kind::kClose) stream.ended = true;
   if (!stream.open) return;  // Nobody is there to read it.
   const Duration latency = timeline_.draw(options_.latency.least, options_.latency.most);
   stream.last = std::max(stream.last, timeline_.now() + latency + link.pair->delay + more);
-  stream.chunks.push_back({kind, stream.last, std::move(bytes)});
+  chunk.at = stream.last;
+  stream.chunks.push_back(std::move(chunk));
   schedule(id, link, way);
 }
 
-void Network::put_bytes(LinkId id, Link& link, Way way, std::string bytes, Duration more) {
+void Network::put_bytes(LinkId id, Link& link, Way way, std::string bytes, const Passing& passing) {
   while (bytes.size() > 1 && timeline_.chance(options_.split_permille)) {
     const auto first = 1 + static_cast<std::size_t>(timeline_.luck().below(bytes.size() - 1));
-    put(id, link, way, Chunk::Kind::kBytes, bytes.substr(0, first), more);
+    put(id, link, way, {.bytes = bytes.substr(0, first)}, passing.hold);
     bytes.erase(0, first);
   }
-  put(id, link, way, Chunk::Kind::kBytes, std::move(bytes), more);
+  put(id, link, way, {.bytes = std::move(bytes), .messages = passing.messages}, passing.hold);
 }
 
 void Network::schedule(LinkId id, Link& link, Way way) {
@@ -224,11 +234,12 @@ void Network::arrive_at_server(LinkId id, Link& link, Chunk chunk) {
       if (!server.is_listening() || link.pair->refusal == Refusal::kOn) {
         return hang_up(id, Way::kReply);
       }
-      put(id, link, Way::kReply, Chunk::Kind::kOpen, {});
+      put(id, link, Way::kReply, {.kind = Chunk::Kind::kOpen});
       return server.accepted(id);
     case Chunk::Kind::kBytes:
-      if (stream.open) server.received(id, chunk.bytes);
-      return;
+      if (!stream.open) return;
+      for (Observer* observer : observers_) observer->on_arrived(id, Way::kRequest, chunk.messages);
+      return server.received(id, chunk.bytes);
     case Chunk::Kind::kClose:
       if (!std::exchange(stream.open, false)) return;
       link.streams[index(Way::kReply)].ended = true;
@@ -242,13 +253,20 @@ void Network::arrive_at_client(LinkId id, Link& link, Chunk chunk) {
   if (host == nullptr || !stream.open) return;
   switch (chunk.kind) {
     case Chunk::Kind::kOpen: return host->connected(id);
-    case Chunk::Kind::kBytes: return host->received(id, chunk.bytes);
+    case Chunk::Kind::kBytes:
+      for (Observer* observer : observers_) observer->on_arrived(id, Way::kReply, chunk.messages);
+      return host->received(id, chunk.bytes);
     case Chunk::Kind::kClose:
       stream.open = false;
       link.streams[index(Way::kRequest)].ended = true;
+      tell_over(id, Over::kHeard);
       link.host = nullptr;
       return host->disconnected(id, "the connection was closed");
   }
+}
+
+void Network::tell_over(LinkId id, Over how) {
+  for (Observer* observer : observers_) observer->on_over(id, how);
 }
 
 void Network::forget_if_over(LinkId id) {
@@ -312,22 +330,28 @@ const Network::Rule* Network::match(const Link& link, Way way, wire::Op op) cons
   return nullptr;
 }
 
-std::size_t Network::inspect(LinkId id, Link& link, Way way, std::string_view bytes,
-                             Duration& hold) {
-  std::size_t at = 0;
-  while (at + 4 <= bytes.size()) {
-    const std::size_t length = length_at(bytes, at);
-    const Message message = read_header(id, link, way, bytes.substr(at + 4, length));
+Network::Passing Network::inspect(LinkId id, Link& link, Way way, std::string_view bytes) {
+  Passing passing;
+  while (passing.bytes + 4 <= bytes.size()) {
+    const std::size_t length = length_at(bytes, passing.bytes);
+    const Message message = read_header(id, link, way, bytes.substr(passing.bytes + 4, length));
     if (const Rule* rule = match(link, way, message.op)) {
       const Duration span = rule->hold;
+      const Fault drop = way == Way::kRequest ? Fault::kDropRequest : Fault::kDropReply;
+      if (struck) struck(span == Duration::zero() ? drop : Fault::kHold, *link.process);
       rules_.erase(rules_.begin() + (rule - rules_.data()));
-      if (span == Duration::zero()) return at;
-      hold += span;
+      if (span == Duration::zero()) {
+        for (Observer* observer : observers_) observer->on_lost(message);
+        return passing;
+      }
+      passing.hold += span;
     }
     for (Observer* observer : observers_) observer->on_sent(message);
-    at += 4 + length;
+    passing.bytes += 4 + length;
+    ++passing.messages;
   }
-  return bytes.size();
+  passing.bytes = bytes.size();
+  return passing;
 }
 
 }  // namespace latchkey::testing

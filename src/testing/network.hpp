@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -53,6 +54,11 @@ class Network {
   [[nodiscard]] bool has_pending_rules() const { return !rules_.empty(); }
 
   [[nodiscard]] std::size_t links() const { return links_.size(); }
+  /// Is it whole, and nothing on its way on it?
+  [[nodiscard]] bool is_quiet(LinkId link) const;
+
+  /// Told when a rule of drop_next() or hold_next() has met its message.
+  std::function<void(Fault, const Process&)> struck;
 
  private:
   /// What stands between one process and one server.
@@ -66,6 +72,7 @@ class Network {
     Kind kind = Kind::kBytes;
     Instant at;
     std::string bytes;
+    std::size_t messages = 0;  ///< That are whole once it has arrived.
   };
   struct Stream {
     std::deque<Chunk> chunks;
@@ -92,16 +99,22 @@ class Network {
 
   [[nodiscard]] Link* find(LinkId id);
   [[nodiscard]] Pair& pair(const Process& process, const Server& server);
-  void put(LinkId id, Link& link, Way way, Chunk::Kind kind, std::string bytes, Duration more = {});
-  void put_bytes(LinkId id, Link& link, Way way, std::string bytes, Duration more);
+  /// What inspect() has found.
+  struct Passing {
+    std::size_t bytes = 0;  ///< That get through: all, or those before a message that is lost.
+    std::size_t messages = 0;
+    Duration hold{};  ///< For which they are held up.
+  };
+  void put(LinkId id, Link& link, Way way, Chunk chunk, Duration more = {});
+  void put_bytes(LinkId id, Link& link, Way way, std::string bytes, const Passing& passing);
   void schedule(LinkId id, Link& link, Way way);
   void deliver(LinkId id, Way way);
   void arrive_at_server(LinkId id, Link& link, Chunk chunk);
   void arrive_at_client(LinkId id, Link& link, Chunk chunk);
   void forget_if_over(LinkId id);
-  /// Looks at the frames of one write. Returns how many bytes of it get through: all, or those
-  /// before a message that is to be lost. `hold` is for what it is to be held up.
-  std::size_t inspect(LinkId id, Link& link, Way way, std::string_view bytes, Duration& hold);
+  /// Looks at the frames of one write.
+  [[nodiscard]] Passing inspect(LinkId id, Link& link, Way way, std::string_view bytes);
+  void tell_over(LinkId id, Over how);
   [[nodiscard]] Message read_header(LinkId id, Link& link, Way way, std::string_view body);
   [[nodiscard]] const Rule* match(const Link& link, Way way, wire::Op op) const;
   [[nodiscard]] std::vector<LinkId> links_where(base::FunctionRef<bool(const Link&)> fits) const;

@@ -30,6 +30,15 @@ class Pipe {
     schedule();
   }
   [[nodiscard]] bool is_silent() const { return silent_; }
+  /// What is on its way arrives at once.
+  void flush() {
+    while (!tasks_.empty() && !silent_) {
+      const std::function<void()> task = std::move(tasks_.front().second);
+      tasks_.pop_front();
+      task();
+    }
+    if (tasks_.empty()) drop();
+  }
   /// What is on its way never arrives.
   void drop() {
     tasks_.clear();

@@ -36,7 +36,7 @@ Instant Process::now() noexcept {
   return local_base_ + Duration(std::llround(static_cast<double>(since.count()) * rate_));
 }
 
-std::int64_t Process::wall_ms() noexcept { return wall_ms_at(now()); }
+std::int64_t Process::wall_ms() noexcept { return wall_ms_at(now()) + wall_ahead_.count(); }
 
 std::uint64_t Process::random() noexcept { return timeline_.random(); }
 

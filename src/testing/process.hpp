@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -37,6 +38,8 @@ class Process final : public base::Surroundings {
   void set_rate(double rate);
   [[nodiscard]] double rate() const { return rate_; }
   void jump(Duration by);
+  void jump_wall(std::chrono::milliseconds by) { wall_ahead_ += by; }
+  [[nodiscard]] std::chrono::milliseconds wall_ahead() const { return wall_ahead_; }
   void stop_clock();
   void start_clock();
 
@@ -55,6 +58,7 @@ class Process final : public base::Surroundings {
   Instant local_base_;
   double rate_ = 1.0;
   bool stopped_ = false;
+  std::chrono::milliseconds wall_ahead_{};
 };
 
 }  // namespace latchkey::testing

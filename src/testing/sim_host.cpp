@@ -129,6 +129,8 @@ void SimHost::schedule_callback(Instant at, std::function<void()> task) {
 bool SimHost::wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> /*block*/,
                    Deadline deadline) {
   LATCHKEY_ASSERT(!timeline_.is_in_event());
+  const bool process_was_killed = !process_.is_alive();
+  LATCHKEY_ASSERT(!process_was_killed);
   const Instant began = timeline_.now();
   while (!is_there()) {
     if (deadline.has_passed(process_.now())) return false;

@@ -56,6 +56,8 @@ class SimHost final : public session::Host, public std::enable_shared_from_this<
   /// A number of its own, in the order of opening.
   std::uint64_t number = 0;
   void clock_changed();
+  /// Nobody wants the session any more: it is closed, connected or not.
+  void let_go();
   /// Its process has ended: nothing leaves any more, and nothing more happens here.
   void die(Tell servers_hear);
   /// The world ends: nobody is there to be entered.
@@ -67,7 +69,6 @@ class SimHost final : public session::Host, public std::enable_shared_from_this<
   void wake();
   [[nodiscard]] Duration draw_callback();
   void schedule_callback(Instant at, std::function<void()> task);
-  void let_go();
   [[nodiscard]] bool is_live() const { return !dead_ && !retired_; }
 
   Timeline& timeline_;

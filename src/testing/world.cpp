@@ -24,13 +24,20 @@ std::string_view name(Fault fault) {
     case Fault::kKill: return "kill";
     case Fault::kCrash: return "crash";
     case Fault::kPowerLoss: return "power_loss";
-    case Fault::kRestart: return "restart";
     case Fault::kWipe: return "wipe";
     case Fault::kDiskFull: return "disk_full";
     case Fault::kSyncError: return "sync_error";
     case Fault::kDiskStall: return "disk_stall";
     case Fault::kLag: return "lag";
     case Fault::kPartFollower: return "part_follower";
+    case Fault::kDepose: return "depose";
+    case Fault::kPauseServer: return "pause_server";
+    case Fault::kWallJump: return "wall_jump";
+    case Fault::kAge: return "age";
+    case Fault::kTimeouts: return "timeouts";
+    case Fault::kLeave: return "leave";
+    case Fault::kMeddle: return "meddle";
+    case Fault::kRestore: return "restore";
   }
   return "?";
 }
@@ -39,8 +46,10 @@ World::World(WorldOptions options)
     : options_(std::move(options)),
       timeline_(options_.seed),
       network_(timeline_, options_, observers_) {
+  network_.struck = [this](Fault fault, const Process& process) { counted(fault, &process); };
   leader_ =
       std::make_unique<Leader>(start_process("server0"), timeline_, network_, options_, observers_);
+  leader_->struck = [this](Fault fault) { counted(fault); };
   for (std::size_t i = 1; i <= options_.followers; ++i) {
     Process& process = start_process("server" + std::to_string(i));
     followers_.push_back(
@@ -111,7 +120,7 @@ Session World::open(Process& process, SessionOptions options, std::vector<std::s
 SimHost& World::host_of(const Session& session) { return dynamic_cast<SimHost&>(*session.host()); }
 
 void World::kill(Process& process, Tell servers_hear) {
-  counted(Fault::kKill);
+  counted(Fault::kKill, &process);
   for (const auto& host : hosts_) {
     if (&host->process() == &process) host->die(servers_hear);
   }
@@ -126,13 +135,13 @@ Server& World::server(std::size_t index) {
 }
 
 void World::crash(std::size_t server, Crash how) {
+  if (!this->server(server).process().is_alive()) return;
   counted(how == Crash::kPower ? Fault::kPowerLoss : Fault::kCrash);
   if (server == 0) return leader_->crash(how);
   followers_.at(server - 1)->crash(how == Crash::kPower ? Tell::kNo : Tell::kYes);
 }
 
 void World::restart(std::size_t server) {
-  counted(Fault::kRestart);
   if (server > 0) return followers_.at(server - 1)->start();
   if (!leader_->is_up()) leader_->start();
 }
@@ -145,29 +154,52 @@ void World::wipe() {
 }
 
 bool World::expire(std::int64_t session) {
-  counted(Fault::kExpire);
-  return leader_->expire(session);
+  const bool known = leader_->expire(session);
+  if (known) counted(Fault::kExpire);
+  return known;
 }
 
-void World::fill_disk() {
-  counted(Fault::kDiskFull);
-  leader_->disk().fill_up();
+void World::age(const std::string& directory, std::int32_t creates) {
+  counted(Fault::kAge);
+  leader_->age(directory, creates);
 }
 
-void World::make_room() { leader_->disk().make_room(); }
-
-void World::fail_sync() {
-  counted(Fault::kSyncError);
-  leader_->fail_next_sync();
+void World::limit_timeouts(std::chrono::milliseconds most) {
+  if (most < options_.service.max_session_timeout) counted(Fault::kTimeouts);
+  leader_->limit_timeouts(most);
 }
 
-void World::stall_disk(Duration span) {
-  counted(Fault::kDiskStall);
-  leader_->stall_disk(span);
+void World::depose(std::size_t follower, Duration linger) {
+  counted(Fault::kDepose);
+  followers_.at(follower)->succeed();
+  leader_->crash(Crash::kProcess);
+  leader_->start();
+  timeline_.in(linger, nullptr, Happens::kScript,
+               [this, follower] { followers_.at(follower)->give_way(); });
 }
+
+void World::restore(const std::map<std::string, std::string>& files) {
+  counted(Fault::kRestore);
+  leader_->crash(Crash::kProcess);
+  leader_->restore(files);
+  leader_->start();
+}
+
+void World::counted(Fault fault, const Process* process) {
+  ++counts_.at(static_cast<std::size_t>(fault));
+  for (Observer* observer : observers_) observer->on_fault(fault, process);
+}
+
+void World::fill_disk() { leader_->fill_disk(); }
+
+void World::make_room() { leader_->make_room(); }
+
+void World::fail_sync() { leader_->fail_next_sync(); }
+
+void World::stall_disk(Duration span) { leader_->stall_disk(span); }
 
 void World::lag(std::size_t follower, std::size_t records) {
-  counted(Fault::kLag);
+  if (records > 0) counted(Fault::kLag);
   followers_.at(follower)->set_lag(records);
 }
 
@@ -182,12 +214,12 @@ void World::rejoin_leader(std::size_t follower) { followers_.at(follower)->rejoi
 
 void World::cut(SimHost& host) {
   if (host.link() == 0) return;
-  counted(Fault::kCut);
+  counted(Fault::kCut, &host.process());
   network_.cut(host.link());
 }
 
 void World::partition(Process& process, std::size_t server, Silence silence) {
-  counted(Fault::kPartition);
+  counted(Fault::kPartition, &process);
   network_.set_silence(process, this->server(server), silence != Silence::kReplies,
                        silence != Silence::kRequests);
 }
@@ -197,34 +229,38 @@ void World::heal(Process& process, std::size_t server) {
 }
 
 void World::refuse(Process& process, std::size_t server, Refusal refusal) {
-  counted(Fault::kRefuse);
+  if (refusal == Refusal::kOn) counted(Fault::kRefuse, &process);
   network_.set_refusal(process, this->server(server), refusal);
 }
 
 void World::slow_down(Process& process, std::size_t server, Duration by) {
-  counted(Fault::kSlow);
+  if (by > Duration::zero()) counted(Fault::kSlow, &process);
   network_.set_delay(process, this->server(server), by);
 }
 
 void World::drop_next(Process& process, Way way, std::vector<wire::Op> ops) {
-  counted(way == Way::kRequest ? Fault::kDropRequest : Fault::kDropReply);
   network_.drop_next(process, way, std::move(ops));
 }
 
 void World::hold_next(Process& process, Way way, wire::Op op, Duration span) {
-  counted(Fault::kHold);
   network_.hold_next(process, way, op, span);
 }
 
 // Processes.
 
 void World::pause(Process& process, Duration span) {
-  counted(Fault::kPause);
+  bool is_server = false;
+  for (std::size_t index = 0; index < servers(); ++index) {
+    is_server = is_server || &server(index).process() == &process;
+  }
+  counted(is_server ? Fault::kPauseServer : Fault::kPause, &process);
   timeline_.pause(process, span);
+  if (&process != &leader_->process()) return;
+  for (const auto& follower : followers_) follower->leader_paused();
 }
 
 void World::suspend(Process& process, Duration span) {
-  counted(Fault::kSuspend);
+  counted(Fault::kSuspend, &process);
   process.stop_clock();
   timeline_.at(timeline_.now() + span, nullptr, Happens::kResume, [this, &process] {
     process.start_clock();
@@ -234,15 +270,20 @@ void World::suspend(Process& process, Duration span) {
 }
 
 void World::set_clock_rate(Process& process, double rate) {
-  counted(Fault::kClockRate);
+  counted(Fault::kClockRate, &process);
   process.set_rate(rate);
   clock_changed(process);
 }
 
 void World::jump_clock(Process& process, Duration by) {
-  counted(Fault::kClockJump);
+  counted(Fault::kClockJump, &process);
   process.jump(by);
   clock_changed(process);
+}
+
+void World::jump_wall_clock(Process& process, std::chrono::milliseconds by) {
+  process.jump_wall(by);
+  counted(Fault::kWallJump, &process);
 }
 
 void World::clock_changed(Process& process) {
@@ -264,6 +305,7 @@ void World::heal_everything() {
   for (const auto& follower : followers_) {
     follower->set_lag(0);
     follower->rejoin();
+    follower->give_way();
   }
   if (!leader_->is_up()) leader_->start();
   for (const auto& follower : followers_) follower->start();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,9 +42,9 @@ namespace latchkey::testing {
 /// runs as a part of a process, and so sees its clock, is given to run_as() or post(): with skewed
 /// clocks deadlines have to be computed there.
 ///
-/// Not modelled: a deposed leader that still thinks it leads; packet loss below TCP (a silent
-/// partition stands for it); name resolution and TLS. An election is a restart of the one leader
-/// from its disk with a new epoch.
+/// Not modelled: packet loss below TCP (a silent partition stands for it); a reader that is slow
+/// to take what is written; name resolution and TLS. An election is a restart of the one leader
+/// from its disk with a new epoch; a deposed leader is a follower that plays its part (depose()).
 ///
 /// A World must outlive every Session, lock and lease made in it. Thread safety: one thread at a
 /// time, one World at a time in a thread.
@@ -89,6 +90,10 @@ class World {
   [[nodiscard]] SimHost& host_of(const Session& session);
   /// Every session whose machine is not over, in the order they were opened.
   [[nodiscard]] const std::vector<std::shared_ptr<SimHost>>& hosts() const { return hosts_; }
+  /// Is the session connected, with nothing on its way in either direction?
+  [[nodiscard]] bool is_quiet(SimHost& host) {
+    return host.is_connected() && network_.is_quiet(host.link());
+  }
   /// Ends the process. Its sessions fall silent: the servers see their connections end, or see
   /// nothing at all.
   void kill(Process& process, Tell servers_hear = Tell::kYes);
@@ -103,7 +108,7 @@ class World {
   /// What the leader has applied, from the first record or the last trim on.
   [[nodiscard]] const Log& log() const { return leader_->log(); }
 
-  // Faults. Each is counted.
+  // Faults. Each is counted when it strikes: not when it is only prepared, nor when it is undone.
 
   /// The session's connection ends; what was on its way arrives or does not.
   void cut(SimHost& host);
@@ -128,6 +133,8 @@ class World {
   void suspend(Process& process, Duration span);
   void set_clock_rate(Process& process, double rate);
   void jump_clock(Process& process, Duration by);
+  /// The clock on the wall, which is for people only.
+  void jump_wall_clock(Process& process, std::chrono::milliseconds by);
 
   /// The leader closes the session as if it had run out. False: there is none.
   bool expire(std::int64_t session);
@@ -136,6 +143,13 @@ class World {
   void restart(std::size_t server);
   /// The leader starts anew without any data, and so do the followers.
   void wipe();
+  /// The leader starts again from an old copy of its disk. What came after the copy is gone: no
+  /// server can promise anything then (H19). Only on a disk and without followers.
+  void restore(const std::map<std::string, std::string>& files);
+  /// When the leader next starts, so many nodes have been made in the directory, if it is there.
+  void age(const std::string& directory, std::int32_t creates);
+  /// The longest session time-out granted by a leader that starts from now on.
+  void limit_timeouts(std::chrono::milliseconds most);
   /// The disk: full from now on; the next sync fails; commits take so much longer for once.
   void fill_disk();
   void make_room();
@@ -148,6 +162,9 @@ class World {
   /// WorldOptions::sync_limit.
   void part_from_leader(std::size_t follower);
   void rejoin_leader(std::size_t follower);
+  /// A new leader is elected, and the old one, whose part the follower plays, does not know for so
+  /// long: it still answers reads, pings and syncs of the clients it has, from an old state.
+  void depose(std::size_t follower, Duration linger);
 
   /// Ends every partition, refusal, pause, lag, slowness and armed fault, sets clocks to their
   /// proper rate, and starts every server that is down.
@@ -157,7 +174,7 @@ class World {
     return counts_.at(static_cast<std::size_t>(fault));
   }
   /// For a fault that a workload brings about by other means.
-  void counted(Fault fault) { ++counts_.at(static_cast<std::size_t>(fault)); }
+  void counted(Fault fault, const Process* process = nullptr);
 
   // Looking on.
 

@@ -14,6 +14,7 @@
 /// The vocabulary of the simulation: its options, its faults, and what an observer is told.
 namespace latchkey::testing {
 
+class Process;
 class SimHost;
 class World;
 
@@ -41,14 +42,13 @@ struct WorldOptions {
   std::uint32_t split_permille = 50;
   /// A follower that has not heard from the leader for so long drops its clients.
   Duration sync_limit = std::chrono::seconds(5);
-  /// How often a follower tells the leader who was heard of.
-  Duration touch_interval = std::chrono::milliseconds(500);
   /// Records of this many bytes fill a segment of the journal, and so many more are folded.
   std::uint64_t segment_bytes = 64U << 10U;
   std::uint64_t fold_bytes = 256U << 10U;
   /// Records older than this many are forgotten by log() once every follower has them.
   std::size_t keep_records = 100'000;
-  /// Without `secret` and `authenticate`, which are the world's.
+  /// Without `secret` and `authenticate`, which are the world's. A follower tells the leader who
+  /// was heard of twice in a `tick`.
   tree::ServiceOptions service;
 };
 
@@ -81,15 +81,22 @@ enum class Fault : std::uint8_t {
   kKill,
   kCrash,
   kPowerLoss,
-  kRestart,
   kWipe,
   kDiskFull,
   kSyncError,
   kDiskStall,
   kLag,
   kPartFollower,
+  kDepose,
+  kPauseServer,
+  kWallJump,
+  kAge,
+  kTimeouts,
+  kLeave,
+  kMeddle,
+  kRestore,
 };
-inline constexpr std::size_t kFaults = 22;
+inline constexpr std::size_t kFaults = 29;
 [[nodiscard]] std::string_view name(Fault fault);
 
 /// One record that the leader has applied.
@@ -124,6 +131,23 @@ struct Message {
   std::string_view body;  ///< Without header; valid during the call.
 };
 
+/// Why a client hears nothing more on a connection.
+enum class Over : std::uint8_t {
+  kHeard,      ///< It was told, by the other end or by somebody in between.
+  kGivenUp,    ///< It did not want it any more.
+  kAbandoned,  ///< Its process has ended.
+};
+
+/// What a leader found when it started again.
+struct Recovery {
+  bool lost = false;           ///< A record that it had applied before was not there.
+  std::size_t unanswered = 0;  ///< Records that were stored and that nobody was told about.
+  std::size_t forgotten = 0;   ///< Records that were decided and not stored.
+  bool torn = false;           ///< The last one had been stored in part.
+  bool from_snapshot = false;
+  Duration down{};
+};
+
 /// Told of what happens, as it happens and before anybody can act on it. Must not change the world.
 class Observer {
  public:
@@ -134,9 +158,17 @@ class Observer {
 
   virtual void on_applied(const LogEntry& /*entry*/) {}
   virtual void on_sent(const Message& /*message*/) {}
-  /// The leader is about to serve after a restart; `lost`: it came back without a record that it
-  /// had applied before.
-  virtual void on_recovered(bool /*lost*/) {}
+  /// It was to be sent, and drop_next() took it.
+  virtual void on_lost(const Message& /*message*/) {}
+  /// So many more of the messages sent on the connection have arrived, in order.
+  virtual void on_arrived(std::uint64_t /*link*/, Way /*way*/, std::size_t /*messages*/) {}
+  virtual void on_over(std::uint64_t /*link*/, Over /*how*/) {}
+  /// `process` is whose fault it is, if it is anybody's.
+  virtual void on_fault(Fault /*fault*/, const Process* /*process*/) {}
+  /// The leader has ended because of its disk.
+  virtual void on_failed(const Error& /*error*/) {}
+  /// The leader is about to serve after a restart.
+  virtual void on_recovered(const Recovery& /*recovery*/) {}
   virtual void after_event() {}
 };
 
