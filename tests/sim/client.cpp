@@ -28,6 +28,7 @@ class Client::Contender {
   void next() {
     if (client_.winding_down_ && !owed_) owed_ = client_.choices_.size();
     if (owed_ && *owed_ == 0) return;
+    if (!remedies_.empty()) return want(remedies_.back());
     want(owed_ ? *owed_ - 1 : luck().below(client_.choices_.size()));
   }
 
@@ -67,6 +68,8 @@ class Client::Contender {
     shares_ = choice.shares;
     downgrades_ = choice.downgrades;
     goes_on_ = false;
+    generation_ = client_.generation_;
+    session_ = client_.sessions_.size() - 1;
     const Judge::AskId ask = client_.judge_.asked(client_.number_, client_.process_, deadline.at());
     LockRequest request = tries ? choice.lock.try_lock_async(deadline, stop.get_token())
                                 : choice.lock.lock_async(deadline, stop.get_token());
@@ -74,26 +77,48 @@ class Client::Contender {
   }
 
   [[nodiscard]] LockRequest::Handler answer(Judge::AskId ask) {
-    return [this, ask, generation = client_.generation_,
-            session = client_.sessions_.size() - 1](Result<Lease> lease) {
+    return [this, ask, generation = generation_, session = session_](Result<Lease> lease) {
       client_.judge_.answered(ask);
-      if (lease) return hold(std::move(*lease), client_.sessions_[session].id());
+      client_.leave_if_asked();
+      if (lease) return hold(std::move(*lease), client_.sessions_[session]);
       client_.world_.note(static_cast<std::uint64_t>(lease.error().code()));
+      client_.lookout_.gave_up(client_.world_.host_of(client_.sessions_[session]),
+                               lease.error().code());
       if (is_session_over(lease.error().code())) client_.reopen(generation);
+      if (lease.error().code() == Code::kCounterExhausted) do_as_told();
       later(kBeforeReopening + draw(client_.plan_.think), &Contender::next);
     };
   }
 
-  void hold(Lease lease, std::int64_t session) {
+  /// A multi-lock does not make a directory anew. Its error says what does.
+  void do_as_told() {
+    remedies_.clear();
+    for (std::size_t i = 0; i < client_.choices_.size(); ++i) {
+      const std::vector<Share>& shares = client_.choices_[i].shares;
+      const bool is_member = std::ranges::any_of(
+          shares_, [&](const Share& one) { return one.site == shares.front().site; });
+      if (is_member && shares.size() == 1) remedies_.push_back(i);
+    }
+  }
+
+  void hold(Lease lease, const Session& session) {
     lease_ = std::make_shared<Lease>(std::move(lease));
+    host_ = &client_.world_.host_of(session);
+    seen_ = {shares_.front().site, client_.process_.id(), shares_.front().is_shared,
+             lease_->token(), lease_->nodes()};
+    client_.lookout_.granted(seen_);
+    if (old_ && old_->release() == Released::kAlreadyOver) client_.lookout_.releases_again();
+    old_.reset();
     client_.world_.note(static_cast<std::uint64_t>(lease_->token().zxid()));
     const auto believes = [lease = lease_] {
       const LeaseState state = lease->state();
       return state == LeaseState::kHeld || state == LeaseState::kSuspect;
     };
-    hold_ = client_.judge_.granted({client_.number_, &client_.process_, session, shares_,
+    hold_ = client_.judge_.granted({client_.number_, &client_.process_, session.id(), shares_,
                                     lease_->token(), lease_->nodes(), goes_on_, believes});
-    if (owed_ && !goes_on_) --*owed_;
+    const bool is_remedy = !remedies_.empty();
+    if (is_remedy) remedies_.pop_back();
+    if (owed_ && !goes_on_ && !is_remedy) --*owed_;
     later(draw_hold(), &Contender::use);
   }
 
@@ -106,14 +131,23 @@ class Client::Contender {
 
   void let_go() {
     client_.judge_.ended(hold_);
-    if (downgrades_ && !goes_on_ && chance(300)) return read_on();
+    const bool reads_on = downgrades_ && !goes_on_ && chance(300);
     // Release says when it was lost; destruction does not care.
-    if (chance(500)) lease_->release();
+    const bool releases = !reads_on && chance(500);
+    if (reads_on) return read_on();
+    const bool is_lost = lease_->state() == LeaseState::kLost;
+    client_.lookout_.lets_go(seen_, *host_, is_lost,
+                             releases ? Lookout::Ending::kRelease : Lookout::Ending::kDestruction);
+    if (releases) {
+      lease_->release();
+      old_ = lease_;
+    }
     lease_.reset();
     later(draw(client_.plan_.think), &Contender::next);
   }
 
   void read_on() {
+    client_.lookout_.reads_on(seen_);
     goes_on_ = true;
     shares_.front() = {shares_.front().site, 1, true};
     const Deadline deadline = deadline_in(draw({100ms, 5s}));
@@ -127,10 +161,16 @@ class Client::Contender {
   std::string wanted_;
   std::vector<Share> shares_;
   std::optional<RwLock> downgrades_;
+  std::uint64_t generation_ = 0;  ///< Of the client's sessions, and which of them it asked with.
+  std::size_t session_ = 0;
   bool goes_on_ = false;
   std::shared_ptr<Lease> lease_;
+  std::shared_ptr<Lease> old_;  ///< Released once, and soon once more (H24).
+  testing::SimHost* host_ = nullptr;
+  Lookout::Hold seen_;
   Judge::HoldId hold_ = 0;
-  std::optional<std::size_t> owed_;  ///< Locks still to be taken before it is done.
+  std::optional<std::size_t> owed_;    ///< Locks still to be taken before it is done.
+  std::vector<std::size_t> remedies_;  ///< Choices to be taken first, and once.
 };
 
 /// Runs for leadership on a site.
@@ -148,6 +188,11 @@ class Client::Candidate {
     options.on_change = [this, generation = ++generation_](const ElectionNews& news) {
       if (generation == generation_) hear(news);
     };
+    if (client_.plan_.sick_permille > 0) {
+      options.health_period = 5ms;
+      options.is_healthy = [this] { return is_healthy(); };
+    }
+    if (client_.plan_.observes) observe();
     election_ = std::make_shared<Election>(client_.session(), client_.plan_.sites[site_].path,
                                            std::move(options));
   }
@@ -155,13 +200,31 @@ class Client::Candidate {
     ++generation_;
     end();
     election_.reset();
+    watch_.reset();
   }
 
  private:
+  bool is_healthy() {
+    if (!client_.world_.timeline().chance(client_.plan_.sick_permille)) return true;
+    client_.lookout_.found_sick();
+    return false;
+  }
+  void observe() {
+    testing::SimHost& host = client_.host();
+    const auto see = [this, &host](const Result<std::optional<latchkey::Leader>>& leader) {
+      if (!leader || !*leader) return;
+      client_.lookout_.shown_leader(host);
+      client_.judge_.shown(site_, shown_, (*leader)->token);
+      shown_ = (*leader)->token;
+    };
+    shown_ = Token(0);
+    watch_.emplace(client_.session(), client_.plan_.sites[site_].path, see);
+  }
   void hear(const ElectionNews& news) {
     end();
     if (news.state == ElectionState::kFailed) return client_.reopen(client_.generation_);
     if (news.state != ElectionState::kLeading) return;
+    if (std::exchange(has_led_, true)) client_.lookout_.led_before();
     client_.world_.note(static_cast<std::uint64_t>(news.token->zxid()));
     const auto believes = [election = election_, token = *news.token] {
       return election->state() == ElectionState::kLeading && election->token() == token;
@@ -187,21 +250,26 @@ class Client::Candidate {
   Client& client_;
   const std::size_t site_;
   std::shared_ptr<Election> election_;
+  std::optional<LeaderWatch> watch_;
+  Token shown_{0};  ///< The newest leader that it was shown.
+  bool has_led_ = false;
   std::optional<Judge::HoldId> hold_;
   std::uint64_t generation_ = 0;
 };
 
-Client::Client(testing::World& world, Judge& judge, const Plan& plan, std::size_t number)
-    : world_(world),
-      judge_(judge),
-      plan_(plan),
+Client::Client(const Stage& stage, std::size_t number)
+    : world_(stage.world),
+      judge_(stage.judge),
+      lookout_(stage.lookout),
+      plan_(stage.plan),
       number_(number),
-      process_(world.start_process("client " + std::to_string(number))) {
-  for (std::size_t i = 0; i < plan.contenders; ++i) {
+      process_(world_.start_process("client " + std::to_string(number))) {
+  if (plan_.drifts) world_.set_clock_rate(process_, draw_drift(world_.random()));
+  for (std::size_t i = 0; i < plan_.contenders; ++i) {
     contenders_.push_back(std::make_unique<Contender>(*this));
   }
-  for (std::size_t site = 0; site < plan.sites.size(); ++site) {
-    if (plan.sites[site].sort == Sort::kElection) {
+  for (std::size_t site = 0; site < plan_.sites.size(); ++site) {
+    if (plan_.sites[site].sort == Sort::kElection) {
       candidates_.push_back(std::make_unique<Candidate>(*this, site));
     }
   }
@@ -236,6 +304,13 @@ void Client::reopen(std::uint64_t generation) {
   open();
 }
 
+void Client::leave_if_asked() {
+  if (!std::exchange(leaves_, false)) return;
+  lookout_.leaves(host());
+  host().let_go();
+  reopen(generation_);
+}
+
 void Client::build_locks() {
   choices_.clear();
   std::vector<Path> mutexes;
@@ -247,13 +322,13 @@ void Client::build_locks() {
       case Sort::kMutex:
         mutexes.emplace_back(site.path);
         all.push_back(one);
-        choices_.push_back({Mutex(session(), site.path), {one}, {}});
+        choices_.push_back({Mutex(session(), site.path, {.reason = plan_.reason}), {one}, {}});
         break;
       case Sort::kHandOver:
         choices_.push_back({Mutex(session(), site.path, {.hand_over = {.count = 3}}), {one}, {}});
         break;
       case Sort::kDelayed:
-        choices_.push_back({Mutex(session(), site.path, {.lock_delay = 300ms}), {one}, {}});
+        choices_.push_back({Mutex(session(), site.path, {.lock_delay = kLockDelay}), {one}, {}});
         break;
       case Sort::kRw:
       case Sort::kRwHerd: {
@@ -265,7 +340,9 @@ void Client::build_locks() {
         break;
       }
       case Sort::kSemaphore: {
-        const Semaphore pool(session(), site.path, {.size = site.size});
+        SemaphoreOptions options;
+        if (!plan_.resizes) options.size = site.size;
+        const Semaphore pool(session(), site.path, options);
         for (int count = 1; count <= site.size; ++count) {
           choices_.push_back({pool.permits(count), {Share{i, count, false}}, {}});
         }

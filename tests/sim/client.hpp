@@ -13,9 +13,7 @@
 #include "latchkey/lock.hpp"
 #include "latchkey/rw_lock.hpp"
 #include "latchkey/session.hpp"
-#include "sim/judge.hpp"
-#include "sim/plan.hpp"
-#include "testing/world.hpp"
+#include "sim/stage.hpp"
 
 namespace latchkey::sim {
 
@@ -23,7 +21,7 @@ namespace latchkey::sim {
 /// its session is over it opens another. Thread safety: one thread at a time.
 class Client {
  public:
-  Client(testing::World& world, Judge& judge, const Plan& plan, std::size_t number);
+  Client(const Stage& stage, std::size_t number);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -43,6 +41,8 @@ class Client {
   [[nodiscard]] std::string waits_for() const;
   /// It will be killed.
   void bury();
+  /// It closes its session, whatever it holds, as soon as it is called back, and opens another.
+  void leave() { leaves_ = true; }
 
  private:
   /// A way to want a lock.
@@ -57,10 +57,12 @@ class Client {
   [[nodiscard]] const Session& session() const { return sessions_.back(); }
   void open();
   void reopen(std::uint64_t generation);
+  void leave_if_asked();
   void build_locks();
 
   testing::World& world_;
   Judge& judge_;
+  Lookout& lookout_;
   const Plan& plan_;
   const std::size_t number_;
   testing::Process& process_;
@@ -70,6 +72,7 @@ class Client {
   std::vector<std::unique_ptr<Contender>> contenders_;
   std::vector<std::unique_ptr<Candidate>> candidates_;
   bool winding_down_ = false;
+  bool leaves_ = false;
 };
 
 }  // namespace latchkey::sim

@@ -20,6 +20,26 @@ struct Eavesdropper final : testing::Observer {
   std::string path;
 };
 
+std::optional<std::string> play_lost_create(std::uint64_t seed) {
+  testing::World world({.seed = seed, .followers = 2});
+  testing::Process& owner = world.start_process("owner");
+  Session session = world.open(owner, {}, {1, 2});
+  const Mutex mutex(session, "/locks/a");
+  {
+    auto lease = mutex.lock(deadline_in(5s));  // So that the directory is there.
+    if (!lease) return "the first hold failed: " + lease.error().message();
+  }
+  world.run_for(100ms);
+  world.lag(0, 20);
+  world.lag(1, 20);
+  world.drop_next(owner, Way::kReply, wire::Op::kCreate2);
+  auto lease = mutex.lock(deadline_in(60s));
+  if (!lease) return "the lock was not granted: " + lease.error().message();
+  const std::size_t entries = world.leader().tree().nodes().find("/locks/a")->children.size();
+  if (entries != 1) return "there are " + std::to_string(entries) + " entries of one contender";
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> play_stolen_guid() {
@@ -48,6 +68,14 @@ std::optional<std::string> play_stolen_guid() {
   world.run_for(20s);
   world.unwatch(ear);
   if (answer) return "the lock was granted with a stranger's node before us: " + stolen->path;
+  return std::nullopt;
+}
+
+std::optional<std::string> play_lost_create() {
+  // Where it attaches again is luck.
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    if (auto what = play_lost_create(seed)) return what;
+  }
   return std::nullopt;
 }
 

@@ -11,4 +11,13 @@ namespace latchkey::sim {
 /// (H04). Luck does not guess guids.
 [[nodiscard]] std::optional<std::string> play_stolen_guid();
 
+/// The answer to a create is lost, and its session attaches again where the node is not known yet
+/// (H02): there has to be one node all the same.
+[[nodiscard]] std::optional<std::string> play_lost_create();
+
+/// The lease at its edges: a follower that tells its leader of a holder as late as can be, and is
+/// cut off right after a proof, with and without drift, pauses and requests that are held up.
+/// Nothing if no two believe at the same time, otherwise what the judge says.
+[[nodiscard]] std::optional<std::string> play_lease_edges();
+
 }  // namespace latchkey::sim

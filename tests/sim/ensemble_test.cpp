@@ -183,5 +183,40 @@ TEST_F(EnsembleTest, CredentialsGivenToAFollowerCountForReadsThere) {
   EXPECT_EQ(who->size(), 2U);
 }
 
+TEST_F(EnsembleTest, H11_ADeposedLeaderAnswersReadsAndSyncsFromAnOldStateUntilItKnows) {
+  world.depose(0, 4s);
+  world.run_for(100ms);
+  ASSERT_TRUE(bob.wait_connected(deadline_in(2s)));
+  ASSERT_TRUE(bob.create("/later", "", {}, soon()));
+
+  EXPECT_TRUE(ann.sync("/", deadline_in(1s)));
+  EXPECT_FALSE(ann.exists("/later", deadline_in(1s))->has_value());
+  EXPECT_FALSE(ann.create("/never", "", {}, deadline_in(500ms)));
+  world.run_for(4s);
+
+  ASSERT_TRUE(ann.wait_connected(deadline_in(10s)));
+  EXPECT_TRUE(ann.exists("/later", soon())->has_value());
+  EXPECT_FALSE(ann.exists("/never", soon())->has_value());
+}
+
+TEST_F(EnsembleTest, H11_TouchesOfAFollowerThatIsCutOffReachTheLeaderOnlyAfterTheCut) {
+  const auto deadline = [&] { return *world.leader().service().deadline_of(ann.id()); };
+  ASSERT_TRUE(ann.exists("/", soon()));
+  world.run_for(1s);
+  world.part_from_leader(0);
+  world.run_for(100ms);
+  const Instant before = deadline();
+
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(ann.exists("/", deadline_in(1s)));
+    world.run_for(700ms);
+  }
+  EXPECT_EQ(deadline(), before);
+  world.rejoin_leader(0);
+  world.run_for(100ms);
+
+  EXPECT_GT(deadline(), before);
+}
+
 }  // namespace
 }  // namespace latchkey::testing

@@ -3,20 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "tree/record.hpp"
-
 namespace latchkey::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::Way;
 
 /// How late an answer may be by the asker's own clock: the callback still has to be called.
 constexpr Duration kLate = 100ms;
-
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
-bool is_reader(const std::string& path) { return path.find("__READ__") != std::string::npos; }
 
 }  // namespace
 
@@ -34,6 +27,8 @@ std::string_view name(Invariant invariant) {
     case Invariant::kDurable: return "durable";
     case Invariant::kWire: return "wire";
     case Invariant::kReplay: return "replay";
+    case Invariant::kPermits: return "permits";
+    case Invariant::kDelay: return "delay";
   }
   return "unknown";
 }
@@ -49,10 +44,13 @@ Judge::Judge(testing::World& world, const Plan& plan) : world_(world), plan_(pla
     resources_.push_back(std::move(resource));
     if (site.sort == Sort::kSemaphore) {
       by_path_.emplace(site.path + "/locks", i);
+      by_path_.emplace(site.path + "/leases", i);
     } else if (site.sort != Sort::kMulti) {
       by_path_.emplace(site.path, i);
     }
   }
+  while (copies_.size() < world_.followers()) copies_.emplace_back();
+  for (const testing::LogEntry& entry : world_.log().entries) on_applied(entry);
   world_.watch(*this);
 }
 
@@ -63,6 +61,15 @@ void Judge::fail(Invariant invariant, std::string what) {
 void Judge::hindered(const testing::Process& process, Instant until) {
   Instant& mark = hindered_until_[process.id()];
   mark = std::max(mark, until);
+}
+
+std::optional<Judge::Entry> Judge::any_entry() {
+  std::vector<const Entry*> all;
+  for (const Resource& resource : resources_) {
+    for (const auto& [zxid, entry] : resource.queue) all.push_back(&entry);
+  }
+  if (all.empty()) return std::nullopt;
+  return *all[world_.random().below(all.size())];
 }
 
 // ---- Requests ---------------------------------------------------------------------------------
@@ -87,9 +94,12 @@ void Judge::answered(AskId id) {
 
 // ---- Holds ------------------------------------------------------------------------------------
 
+bool Judge::has_wrong_clock(const testing::Process& process) const {
+  return std::ranges::find(mistrusted_, process.id()) != mistrusted_.end();
+}
+
 bool Judge::is_mistrusted(const Announcement& one) const {
-  return ended_early_.contains(one.session) ||
-         std::ranges::find(mistrusted_, one.process->id()) != mistrusted_.end();
+  return ended_early_.contains(one.session) || has_wrong_clock(*one.process);
 }
 
 bool Judge::believes(const Announcement& one) {
@@ -98,26 +108,54 @@ bool Judge::believes(const Announcement& one) {
   return answer;
 }
 
-bool Judge::is_believed(std::size_t client) {
-  return std::ranges::any_of(holds_, [&](const auto& hold) {
-    return hold.second.client == client && believes(hold.second);
-  });
-}
-
 Judge::HoldId Judge::granted(Announcement announcement) {
   ++grants_;
   const HoldId id = ++last_;
   // An announcement that comes too late to be believed is no belief, and the client knows.
   const bool counts = believes(announcement);
   for (const Share& share : announcement.shares) {
+    check_entry(announcement, share);
     check_queue(announcement, share);
+    check_permits(announcement, share);
     if (!counts) continue;
+    check_delay(announcement, share);
     check_belief(announcement, share);
     check_tokens(announcement, share);
   }
   for (const Share& share : announcement.shares) resources_[share.site].holds.push_back(id);
+  unreleased_.insert(announcement.nodes.begin(), announcement.nodes.end());
   holds_.emplace(id, std::move(announcement));
   return id;
+}
+
+bool Judge::is_given_up(const std::string& path, std::int64_t owner, std::int64_t session) {
+  if (owner != session) return false;
+  return std::ranges::none_of(holds_, [&](const auto& hold) {
+    const auto& nodes = hold.second.nodes;
+    return std::ranges::find(nodes, path) != nodes.end() && believes(hold.second);
+  });
+}
+
+void Judge::check_entry(const Announcement& one, const Share& share) {
+  const Resource& resource = resources_[share.site];
+  if (resource.sort == Sort::kSemaphore) return;
+  checked(Invariant::kServerOrder);
+  const auto is_own = [&](const auto& entry) {
+    const auto& [path, owner, is_shared] = entry.second;
+    // An election does not name its node.
+    const bool is_named =
+        one.nodes.empty() || std::ranges::find(one.nodes, path) != one.nodes.end();
+    return owner == one.session && is_named;
+  };
+  const auto entry = resource.ever.find(one.token.zxid());
+  // Whoever reads on has a node of its own and the token of before.
+  const bool is_there = one.goes_on ? std::ranges::any_of(resource.ever, is_own)
+                                    : entry != resource.ever.end() && is_own(*entry);
+  if (is_there) return;
+  fail(Invariant::kServerOrder, one.process->name() + " announced a hold of " +
+                                    plan_.sites[share.site].path + " with token " +
+                                    to_string(one.token) + ", but the log has no such entry of it" +
+                                    (one.nodes.empty() ? "" : ": " + one.nodes.front()));
 }
 
 void Judge::check_queue(const Announcement& one, const Share& share) {
@@ -127,12 +165,7 @@ void Judge::check_queue(const Announcement& one, const Share& share) {
   for (const auto& [zxid, entry] : resource.queue) {
     if (zxid >= one.token.zxid()) break;
     if (share.is_shared && entry.is_shared) continue;
-    // The session counts an entry of its own whose hold has ended, if only by its clock, as gone.
-    const bool is_held = std::ranges::any_of(holds_, [&, &path = entry.path](const auto& hold) {
-      const auto& nodes = hold.second.nodes;
-      return std::ranges::find(nodes, path) != nodes.end() && believes(hold.second);
-    });
-    if (entry.owner == one.session && !is_held) continue;
+    if (is_given_up(entry.path, entry.owner, one.session)) continue;
     // A multi-lock's token is its newest member's; all were made in one transaction.
     if (std::ranges::find(one.nodes, entry.path) != one.nodes.end()) continue;
     return fail(Invariant::kServerOrder, one.process->name() + " announced " +
@@ -176,6 +209,47 @@ void Judge::check_tokens(const Announcement& one, const Share& share) {
   if (!share.is_shared) resource.newest_exclusive = one.token;
 }
 
+void Judge::check_permits(const Announcement& one, const Share& share) {
+  const Resource& resource = resources_[share.site];
+  if (resource.sort != Sort::kSemaphore) return;
+  checked(Invariant::kPermits);
+  std::int64_t own = 0;
+  for (const std::string& node : one.nodes) {
+    const auto lease = resource.leases.find(node);
+    if (lease == resource.leases.end()) return;  // Gone already, and the holder will hear of it.
+    own = std::max(own, lease->second.zxid);
+  }
+  const auto counts = [&](const auto& lease) {
+    const auto& [path, permit] = lease;
+    if (std::ranges::find(one.nodes, path) != one.nodes.end()) return true;
+    return permit.zxid <= own && !is_given_up(path, permit.owner, one.session);
+  };
+  const auto up_to_own = std::ranges::count_if(resource.leases, counts);
+  // Those before it only become fewer, so any size that it has had meanwhile will do.
+  int size = 0;
+  for (const auto& [zxid, value] : resource.sizes)
+    size = zxid <= own ? value : std::max(size, value);
+  if (up_to_own > size) {
+    fail(Invariant::kPermits, one.process->name() + " announced " + one.nodes.front() + ", with " +
+                                  std::to_string(up_to_own) + " permits up to its own of " +
+                                  std::to_string(size));
+  }
+}
+
+void Judge::check_delay(const Announcement& one, const Share& share) {
+  const Resource& resource = resources_[share.site];
+  if (resource.sort != Sort::kDelayed || resource.vanished == Instant::min()) return;
+  // A wait is measured by the waiter's clock, or by the server's that dates what was written: one
+  // that is put forward makes it seem long ago.
+  if (wall_clock_is_ahead_ || has_wrong_clock(*one.process)) return;
+  checked(Invariant::kDelay);
+  constexpr Duration kRounding = 2ms;
+  if (world_.now() - resource.vanished >= kLockDelay - kRounding) return;
+  fail(Invariant::kDelay, one.process->name() + " holds " + plan_.sites[share.site].path + " " +
+                              std::to_string((world_.now() - resource.vanished) / 1us) +
+                              " us after a holder vanished");
+}
+
 void Judge::writes(HoldId id) {
   const auto hold = holds_.find(id);
   if (hold == holds_.end()) return;
@@ -196,9 +270,23 @@ void Judge::writes(HoldId id) {
   }
 }
 
+void Judge::shown(std::size_t site, const Token& last, const Token& token) {
+  checked(Invariant::kTokens);
+  if (token < last) {
+    fail(Invariant::kTokens, "an observer of " + plan_.sites[site].path + " was shown " +
+                                 to_string(token) + " after " + to_string(last));
+  }
+}
+
 void Judge::ended(HoldId id) {
   const auto hold = holds_.find(id);
   if (hold == holds_.end()) return;
+  for (const std::string& node : hold->second.nodes) unreleased_.erase(node);
+  forget(id);
+}
+
+void Judge::forget(HoldId id) {
+  const auto hold = holds_.find(id);
   for (const Share& share : hold->second.shares) std::erase(resources_[share.site].holds, id);
   holds_.erase(hold);
 }
@@ -208,133 +296,8 @@ void Judge::died(std::size_t client) {
   for (const auto& [id, hold] : holds_) {
     if (hold.client == client) gone.push_back(id);
   }
-  for (const HoldId id : gone) ended(id);
+  for (const HoldId id : gone) forget(id);
   std::erase_if(asks_, [&](const auto& ask) { return ask.second.client == client; });
-}
-
-// ---- The log and the wire ---------------------------------------------------------------------
-
-void Judge::apply_change(std::int64_t zxid, const std::string& path, bool is_create,
-                         std::int64_t owner) {
-  const auto site = by_path_.find(parent_of(path));
-  if (site == by_path_.end()) return;
-  Resource& resource = resources_[site->second];
-  if (is_create) {
-    if (tree::Owner::is_session(owner)) {
-      resource.queue.emplace(zxid, Entry{path, owner, is_reader(path)});
-    }
-    return;
-  }
-  std::erase_if(resource.queue, [&](const auto& entry) { return entry.second.path == path; });
-}
-
-void Judge::on_applied(const testing::LogEntry& entry) {
-  applied_ = entry.zxid;
-  const auto record = tree::decode_record(entry.zxid, entry.bytes);
-  if (!record) return fail(Invariant::kReplay, "a record in the log cannot be read");
-  for (const tree::Change& change : record->changes) {
-    if (change.kind == tree::Change::Kind::kCreate) {
-      apply_change(entry.zxid, change.path, true, change.owner);
-    } else if (change.kind == tree::Change::Kind::kDelete) {
-      apply_change(entry.zxid, change.path, false, 0);
-    }
-  }
-}
-
-void Judge::on_sent(const testing::Message& message) {
-  if (message.op == wire::Op::kCreateSession || message.xid == wire::kNotificationXid) return;
-  Conversation& talk = conversations_[message.link];
-  if (message.way == Way::kRequest) return talk.unanswered.push_back(message.xid);
-  checked(Invariant::kWire);
-  if (talk.unanswered.empty() || talk.unanswered.front() != message.xid) {
-    return fail(Invariant::kWire, "an answer to request " + std::to_string(message.xid) +
-                                      " that is not the oldest unanswered one");
-  }
-  talk.unanswered.pop_front();
-  const bool is_write = message.op == wire::Op::kCreate2 || message.op == wire::Op::kDelete ||
-                        message.op == wire::Op::kSetData;
-  if (is_write && message.err == wire::Err::kOk && message.zxid > applied_) {
-    checked(Invariant::kDurable);
-    fail(Invariant::kDurable,
-         "an answer to " + std::string(wire::name(message.op)) + " left before it was durable");
-  }
-  // A simulated follower may get to know of a write, and answer a read from it, before it passes on
-  // the write's own answer.
-  const bool is_real = message.server == 0;
-  if (is_real && message.zxid > 0 && message.zxid < talk.zxid) {
-    fail(Invariant::kWire, "the answer to " + std::string(wire::name(message.op)) +
-                               " from server " + std::to_string(message.server) + " has zxid " +
-                               std::to_string(message.zxid) + " after " +
-                               std::to_string(talk.zxid));
-  }
-  talk.zxid = std::max(talk.zxid, message.zxid);
-}
-
-void Judge::on_recovered(bool lost) {
-  checked(Invariant::kDurable);
-  if (lost) fail(Invariant::kDurable, "a record that had been applied is gone after a restart");
-}
-
-// ---- The end ----------------------------------------------------------------------------------
-
-void Judge::check_heads() {
-  // Time for a dead process to run out.
-  const Duration bound = 2 * plan_.timeout + 5s;
-  for (Resource& resource : resources_) {
-    checked(Invariant::kAwake);
-    const std::int64_t head = resource.queue.empty() ? 0 : resource.queue.begin()->first;
-    // Who waits for several locks may be first in one queue because of another.
-    const bool is_held = !holds_.empty();
-    if (head != resource.head || is_held) {
-      resource.head = head;
-      resource.head_since = world_.now();
-    } else if (head != 0 && world_.now() - resource.head_since > bound) {
-      return fail(Invariant::kAwake,
-                  resource.queue.begin()->second.path + " is first and sleeps, without any fault");
-    }
-  }
-}
-
-void Judge::check_quiet() {
-  if (!world_.leader().is_up()) {
-    const std::optional<Error>& trouble = world_.leader().trouble();
-    return fail(Invariant::kLiveness,
-                "the leader is down: " + (trouble ? trouble->message() : std::string("no reason")));
-  }
-  checked(Invariant::kNoOrphan);
-  world_.leader().tree().nodes().visit([&](std::string_view path, const tree::Node& node) {
-    if (tree::Owner::is_session(node.owner)) {
-      fail(Invariant::kNoOrphan, std::string(path) + " is left");
-    }
-  });
-  checked(Invariant::kNoWatch);
-  for (const auto& host : world_.hosts()) {
-    if (host->process().is_alive() && host->machine().watch_count() != 0) {
-      fail(Invariant::kNoWatch, host->process().name() + " still has a watch");
-    }
-  }
-  if (world_.leader().tree().watches().size() != 0) {
-    fail(Invariant::kNoWatch, "the leader still has a watch");
-  }
-}
-
-void Judge::check_replay() {
-  if (violation_) return;
-  checked(Invariant::kReplay);
-  const auto is_idle = [&] { return world_.leader().service().in_flight() == 0; };
-  if (!world_.run_until(is_idle, 10s)) return fail(Invariant::kReplay, "the leader is never idle");
-  const std::string before = picture();
-  world_.crash(0, testing::Crash::kProcess);
-  world_.restart(0);
-  if (!world_.leader().is_up()) return fail(Invariant::kReplay, "the leader does not start again");
-  if (picture() != before) fail(Invariant::kReplay, "the tree differs after a restart");
-}
-
-std::string Judge::picture() {
-  std::string all;
-  // An item begins with the zxid, which a new epoch raises.
-  world_.leader().tree().save([&](std::string_view item) { all += item.substr(8); });
-  return all;
 }
 
 }  // namespace latchkey::sim

@@ -13,7 +13,10 @@
 
 #include "latchkey/token.hpp"
 #include "sim/plan.hpp"
+#include "sim/witness.hpp"
 #include "testing/world.hpp"
+#include "tree/record.hpp"
+#include "tree/tree.hpp"
 
 namespace latchkey::sim {
 
@@ -28,11 +31,13 @@ enum class Invariant : std::uint8_t {
   kNoWatch,      ///< Nor a watch, on either side.
   kAwake,        ///< Without faults, whoever is first in a queue does not sleep.
   kLiveness,     ///< When the faults are over everybody gets every lock.
-  kDurable,      ///< What was applied is there after a restart.
-  kWire,         ///< One answer to each request, in order; zxids on a connection never go back.
-  kReplay,       ///< After recovery the tree is what it was; followers end with the leader's.
+  kDurable,      ///< Nothing is shown that is not in the log, and what was is after a restart.
+  kWire,         ///< One answer to each request, in order, behind the events that it shows.
+  kReplay,       ///< Every tree is what the log makes of it, after each recovery as well.
+  kPermits,      ///< Permits are announced only if they and those before them are no more than all.
+  kDelay,        ///< After a holder vanished nobody holds a lock with a delay until it is over.
 };
-inline constexpr std::size_t kInvariants = 12;
+inline constexpr std::size_t kInvariants = 14;
 [[nodiscard]] std::string_view name(Invariant invariant);
 
 struct Violation {
@@ -85,6 +90,8 @@ class Judge final : public testing::Observer {
   void ended(HoldId hold);
   /// The holder is about to use the resource.
   void writes(HoldId hold);
+  /// An observer was shown a leader with this token, after one with `last`.
+  void shown(std::size_t site, const Token& last, const Token& token);
   /// The client's process has been killed.
   void died(std::size_t client);
 
@@ -96,11 +103,22 @@ class Judge final : public testing::Observer {
   void mistrust(std::int64_t session) { ended_early_.insert(session); }
   /// It could not act from now until then.
   void hindered(const testing::Process& process, Instant until);
+  /// Somebody's place in a queue.
+  struct Entry {
+    std::string path;
+    std::int64_t owner = 0;
+    bool is_shared = false;
+  };
+  [[nodiscard]] std::optional<Entry> any_entry();
 
   // At the end, when nobody wants anything any more.
 
+  /// Now and then.
+  void check_followers();
   /// Now and then while there are no faults.
   void check_heads();
+  /// `waits`: who still does, when nobody may.
+  void check_liveness(const std::string& waits);
   void check_quiet();
   void check_replay();
   void fail(Invariant invariant, std::string what);
@@ -110,29 +128,38 @@ class Judge final : public testing::Observer {
   [[nodiscard]] std::uint64_t holds() const { return grants_; }
   [[nodiscard]] std::uint64_t stale_writes() const { return stale_writes_; }
   [[nodiscard]] std::size_t open_asks() const { return asks_.size(); }
-  [[nodiscard]] bool is_believed(std::size_t client);
 
   // Observer.
 
   void on_applied(const testing::LogEntry& entry) override;
   void on_sent(const testing::Message& message) override;
-  void on_recovered(bool lost) override;
+  void on_fault(testing::Fault fault, const testing::Process* process) override;
+  void on_recovered(const testing::Recovery& recovery) override;
+  void on_over(std::uint64_t link, testing::Over how) override;
+  void after_event() override;
 
  private:
-  struct Entry {
-    std::string path;
+  struct Permit {
+    std::int64_t zxid = 0;
     std::int64_t owner = 0;
-    bool is_shared = false;
   };
   /// A lock as the log and the announcements show it.
   struct Resource {
     Sort sort = Sort::kMutex;
     int seats = 1;
-    std::map<std::int64_t, Entry> queue;  ///< By the zxid of the create.
-    std::int64_t head = 0;                ///< Of the queue, when it was looked at last.
+    std::map<std::int64_t, Entry> queue;           ///< By the zxid of the create.
+    std::unordered_map<std::int64_t, Entry> ever;  ///< Every one that has been there.
+    std::int64_t head = 0;                         ///< Of the queue, when it was looked at last.
     Instant head_since{};
+    /// The head of the queue, if it seems to sleep, and since when.
+    std::optional<std::pair<std::int64_t, Instant>> asleep;
     std::vector<HoldId> holds;
-    Token newest{0};  ///< Of those announced.
+    /// Of a semaphore: its permits by their nodes, with the zxid of their create, and the sizes it
+    /// has had, each from a zxid on.
+    std::map<std::string, Permit> leases;
+    std::vector<std::pair<std::int64_t, int>> sizes;
+    Instant vanished = Instant::min();  ///< When a holder did.
+    Token newest{0};                    ///< Of those announced.
     Token newest_exclusive{0};
     Token fence{0};
   };
@@ -143,17 +170,36 @@ class Judge final : public testing::Observer {
     Instant since;  ///< True time.
   };
   struct Conversation {
+    bool is_greeted = false;
     std::deque<std::int32_t> unanswered;
     std::int64_t zxid = 0;
   };
 
+  [[nodiscard]] bool has_wrong_clock(const testing::Process& process) const;
   [[nodiscard]] bool is_mistrusted(const Announcement& one) const;
   [[nodiscard]] bool believes(const Announcement& one);
+  /// The session counts an entry of its own whose hold has ended, if only by its clock, as gone.
+  [[nodiscard]] bool is_given_up(const std::string& path, std::int64_t owner, std::int64_t session);
+  void check_entry(const Announcement& one, const Share& share);
   void check_queue(const Announcement& one, const Share& share);
   void check_belief(const Announcement& one, const Share& share);
   void check_tokens(const Announcement& one, const Share& share);
+  void check_permits(const Announcement& one, const Share& share);
+  void check_delay(const Announcement& one, const Share& share);
+  void forget(HoldId hold);
+  void resized(std::int64_t zxid, const tree::Change& change);
+  /// Somebody has left its mark in the directory of a lock with a delay.
+  void marked(Resource& resource, const std::string& mark);
+  /// A session has ended, and took this node with it.
+  void taken_along(const std::string& path);
   void apply_change(std::int64_t zxid, const std::string& path, bool is_create, std::int64_t owner);
-  [[nodiscard]] std::string picture();
+  void check_tree(const tree::Tree& tree, const std::string& whose);
+  /// Whoever is first in a queue holds, or something that will wake it is on its way.
+  void check_sleepers();
+  [[nodiscard]] bool is_asleep(const Resource& resource);
+  [[nodiscard]] bool is_idle(testing::SimHost& host);
+  /// For people.
+  [[nodiscard]] std::string whose(std::int64_t session) const;
   void checked(Invariant invariant) { ++checks_.at(static_cast<std::size_t>(invariant)); }
 
   testing::World& world_;
@@ -165,9 +211,21 @@ class Judge final : public testing::Observer {
   std::map<std::uint64_t, Conversation> conversations_;
   std::vector<std::uint32_t> mistrusted_;
   std::set<std::int64_t> ended_early_;
+  std::set<std::string> unreleased_;  ///< Nodes of holds that nobody has let go of.
+  bool wall_clock_is_ahead_ = false;  ///< The leader's, or has been.
+  tree::Tree reference_;              ///< What the log makes of an empty tree.
+  /// The same for each follower, as far as it has come.
+  struct Copy {
+    tree::Tree tree;
+    std::uint64_t position = 0;
+  };
+  std::deque<Copy> copies_;
+  Witness witness_;
+  bool is_recovered_ = false;  ///< And not looked at since.
   std::map<std::uint32_t, Instant> hindered_until_;
   std::int64_t applied_ = 0;  ///< The newest record that is durable.
   std::uint64_t last_ = 0;
+  std::uint64_t events_ = 0;
   std::uint64_t grants_ = 0;
   std::uint64_t stale_writes_ = 0;
   std::array<std::uint64_t, kInvariants> checks_{};

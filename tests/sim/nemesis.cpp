@@ -1,5 +1,6 @@
 #include "sim/nemesis.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace latchkey::sim {
@@ -20,20 +21,50 @@ constexpr std::array kTargets = {Op::kCreate,       Op::kCreate2, Op::kCreateCon
 
 }  // namespace
 
-Nemesis::Nemesis(testing::World& world, Judge& judge, const Plan& plan, Clients& clients)
-    : world_(world), judge_(judge), plan_(plan), clients_(clients) {}
+Nemesis::Nemesis(const Stage& stage, Clients& clients)
+    : stage_(stage),
+      world_(stage.world),
+      judge_(stage.judge),
+      plan_(stage.plan),
+      clients_(clients) {
+  const bool meddles =
+      std::ranges::find(plan_.rare_faults, Fault::kMeddle) != plan_.rare_faults.end();
+  if (meddles || plan_.resizes) operator_.emplace(stage_);
+}
+
+void Nemesis::start_rarities() {
+  if (plan_.rare_faults.empty()) return;
+  after(plan_.rare_calm.least, plan_.rare_calm.most, [this] {
+    strike_rarely();
+    start_rarities();
+  });
+}
 
 void Nemesis::start() {
+  // Each tells its leader of its clients at a time of its own.
+  for (std::size_t i = 0; i < world_.followers(); ++i) {
+    world_.follower(i).process().jump(draw(0us, plan_.world.service.tick));
+  }
+  for (std::size_t i = 0; plan_.drifts && i < world_.servers(); ++i) {
+    world_.set_clock_rate(world_.server(i).process(), draw_drift(world_.random()));
+  }
+  start_rarities();
+  go_on();
+}
+
+void Nemesis::go_on() {
   if (plan_.faults.empty()) return;
   after(plan_.calm.least, plan_.calm.most, [this] {
     strike();
-    start();
+    go_on();
   });
 }
 
 void Nemesis::stop() {
   stopped_ = true;
   world_.heal_everything();
+  world_.limit_timeouts(plan_.world.service.max_session_timeout);
+  if (operator_) operator_->tidy_up();
 }
 
 void Nemesis::after(Duration least, Duration most, std::function<void()> task) {
@@ -139,7 +170,7 @@ void Nemesis::replace(Client& client) {
   world_.kill(client.process(),
               world_.random().below(2) == 0 ? testing::Tell::kYes : testing::Tell::kNo);
   after(1ms, plan_.timeout, [this] {
-    clients_.push_back(std::make_unique<Client>(world_, judge_, plan_, clients_.size()));
+    clients_.push_back(std::make_unique<Client>(stage_, clients_.size()));
     clients_.back()->start();
   });
 }
@@ -148,12 +179,15 @@ void Nemesis::strike_server(Fault fault) {
   if (fault == Fault::kCrash || fault == Fault::kPowerLoss) {
     const std::size_t server =
         fault == Fault::kPowerLoss ? 0 : world_.random().below(world_.servers());
-    if (server == 0) return bring_down(fault == Fault::kCrash ? Crash::kProcess : Crash::kPower);
+    if (server == 0) {
+      return bring_down(fault == Fault::kCrash ? Crash::kProcess : Crash::kPower, plan_.timeout);
+    }
     world_.crash(server, Crash::kProcess);
     return after(1ms, plan_.timeout, [this, server] { world_.restart(server); });
   }
   if (world_.followers() == 0) return;
   const std::size_t follower = world_.random().below(world_.followers());
+  if (fault == Fault::kLag && world_.random().below(2) == 0) return lag_all();
   if (fault == Fault::kLag) {
     world_.lag(follower, 1 + world_.random().below(50));
     return after(1ms, 2 * plan_.timeout, [this, follower] { world_.lag(follower, 0); });
@@ -162,10 +196,68 @@ void Nemesis::strike_server(Fault fault) {
   after(1ms, 2 * plan_.timeout, [this, follower] { world_.rejoin_leader(follower); });
 }
 
-void Nemesis::bring_down(Crash how) {
+/// Whoever has lost the answer to a create looks for its node where it is not known yet (H02).
+void Nemesis::lag_all() {
+  for (std::size_t i = 0; i < world_.followers(); ++i)
+    world_.lag(i, 20 + world_.random().below(50));
+  if (Client* const client = any_client()) {
+    world_.drop_next(client->process(), Way::kReply, Op::kCreate2);
+  }
+  after(1ms, 2 * plan_.timeout, [this] {
+    for (std::size_t i = 0; i < world_.followers(); ++i) world_.lag(i, 0);
+  });
+}
+
+void Nemesis::bring_down(Crash how, Duration most) {
   if (!world_.leader().is_up()) return;
   world_.crash(0, how);
-  after(1ms, plan_.timeout, [this] { world_.restart(0); });
+  after(1ms, most, [this] { world_.restart(0); });
+}
+
+void Nemesis::strike_rarely() {
+  const Fault fault = plan_.rare_faults[world_.random().below(plan_.rare_faults.size())];
+  const std::size_t server = world_.random().below(world_.servers());
+  switch (fault) {
+    case Fault::kMeddle: return operator_->meddle();
+    case Fault::kLeave:
+      if (Client* const client = any_client()) {
+        world_.counted(fault, &client->process());
+        client->leave();
+      }
+      return;
+    case Fault::kDropReply:
+      // The one thing a lock asks for that is not among the targets.
+      if (Client* const client = any_client()) {
+        world_.drop_next(client->process(), Way::kReply, Op::kGetChildren);
+      }
+      return;
+    case Fault::kCrash: return bring_down(Crash::kProcess, 3 * plan_.timeout);
+    case Fault::kPauseServer:
+      return world_.pause(world_.server(server).process(), draw(1ms, 2 * plan_.timeout));
+    case Fault::kWallJump: {
+      constexpr std::chrono::hours kYear(24 * 365);
+      Client* const client = world_.random().below(2) == 0 ? any_client() : nullptr;
+      testing::Process& process = client ? client->process() : world_.server(server).process();
+      return world_.jump_wall_clock(process, world_.random().below(2) == 0 ? kYear : -kYear);
+    }
+    case Fault::kAge: return age();
+    case Fault::kTimeouts:
+      world_.limit_timeouts(world_.random().below(2) == 0 ? plan_.timeout / 2 : 2 * plan_.timeout);
+      return bring_down(Crash::kProcess, plan_.timeout);
+    default:
+      if (!world_.leader().is_up()) return;
+      // That a deposed leader knows after this time is what the lease relies on:
+      // docs/guarantees.md.
+      return world_.depose(world_.random().below(world_.followers()), draw(1ms, plan_.timeout / 4));
+  }
+}
+
+void Nemesis::age() {
+  const Site& site = plan_.sites[world_.random().below(plan_.sites.size())];
+  const std::string directory = site.sort == Sort::kSemaphore ? site.path + "/leases" : site.path;
+  constexpr std::int32_t kLate = 1 << 30;
+  world_.age(directory, kLate - static_cast<std::int32_t>(world_.random().below(20)));
+  bring_down(Crash::kProcess, plan_.timeout);
 }
 
 void Nemesis::strike_disk(Fault fault) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/client.hpp"
-#include "sim/judge.hpp"
-#include "sim/plan.hpp"
-#include "testing/world.hpp"
+#include "sim/operator.hpp"
+#include "sim/stage.hpp"
 
 namespace latchkey::sim {
 
@@ -16,19 +16,27 @@ class Nemesis {
  public:
   using Clients = std::vector<std::unique_ptr<Client>>;
   /// `clients` grows: whoever is killed is replaced.
-  Nemesis(testing::World& world, Judge& judge, const Plan& plan, Clients& clients);
+  Nemesis(const Stage& stage, Clients& clients);
 
   void start();
   /// No more faults; those under way are ended.
   void stop();
+  /// Has it taken back whatever nobody else could?
+  [[nodiscard]] bool is_done() const { return !operator_ || operator_->is_done(); }
 
  private:
+  void go_on();
+  void start_rarities();
   void strike();
+  void strike_rarely();
+  void age();
   void strike_client(testing::Fault fault, Client& client);
   void strike_network(testing::Fault fault, Client& client);
   void strike_server(testing::Fault fault);
   void strike_disk(testing::Fault fault);
-  void bring_down(testing::Crash how);
+  /// For no longer than `most`.
+  void lag_all();
+  void bring_down(testing::Crash how, Duration most);
   void replace(Client& client);
   /// Does `task` after a drawn time, unless the nemesis has been stopped by then.
   void after(Duration least, Duration most, std::function<void()> task);
@@ -37,10 +45,12 @@ class Nemesis {
     return world_.timeline().draw(least, most);
   }
 
+  const Stage stage_;
   testing::World& world_;
   Judge& judge_;
   const Plan& plan_;
   Clients& clients_;
+  std::optional<Operator> operator_;
   bool stopped_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "sim/plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -16,7 +17,8 @@ constexpr std::array<std::string_view, 9> kSorts = {
 
 class Draw {
  public:
-  explicit Draw(std::uint64_t seed) : random_(seed * 0x9E37'79B9'7F4A'7C15U + 1) {}
+  explicit Draw(std::uint64_t seed, std::uint64_t stream = 1)
+      : random_(seed * 0x9E37'79B9'7F4A'7C15U + stream) {}
 
   std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
   bool chance(std::uint32_t percent) { return below(100) < percent; }
@@ -64,9 +66,58 @@ std::vector<Fault> draw_faults(Draw& draw, const Plan& plan) {
   return faults;
 }
 
+void draw_rarities(Plan& plan) {
+  Draw draw(plan.seed, 2);
+  const auto consider = [&](Fault fault, std::uint32_t percent) {
+    if (draw.chance(percent)) plan.rare_faults.push_back(fault);
+  };
+  // Half of the seeds are left as they were.
+  if (draw.chance(50)) return;
+  consider(Fault::kMeddle, 60);
+  consider(Fault::kLeave, 40);
+  consider(Fault::kDropReply, 50);
+  consider(Fault::kCrash, 30);
+  consider(Fault::kPauseServer, 30);
+  consider(Fault::kWallJump, 30);
+  consider(Fault::kAge, 25);
+  consider(Fault::kTimeouts, 20);
+  if (plan.world.followers > 0) consider(Fault::kDepose, 40);
+  plan.rare_calm = {10ms, draw.any<Duration, 3>({500ms, 2s, 10s})};
+  plan.resizes = draw.chance(50);
+  plan.observes = draw.chance(50);
+  plan.sick_permille = draw.any<std::uint32_t, 3>({0, 0, 200});
+  // Longer than a sector, so that a crash tears records (H77).
+  if (draw.chance(30)) plan.reason = std::string(1'500, 'x');
+  if (draw.chance(50)) {
+    plan.world.segment_bytes = 4'096;
+    plan.world.fold_bytes = 8'192;
+  }
+}
+
+/// How time passes in an ensemble: near the edges of what the lease allows for (P5).
+void draw_times(Plan& plan) {
+  Draw draw(plan.seed, 3);
+  plan.drifts = draw.chance(30);
+  if (plan.world.followers == 0 || draw.chance(30)) return;
+  const bool is_halved =
+      std::ranges::find(plan.rare_faults, Fault::kTimeouts) != plan.rare_faults.end();
+  const std::chrono::milliseconds least = is_halved ? plan.timeout / 2 : plan.timeout;
+  // Two ticks are the least time-out that is granted; a third of one is two heartbeats.
+  plan.world.service.tick = draw.chance(50) ? least / 2 : least * 32 / 100;
+  plan.world.service.min_session_timeout = 2 * plan.world.service.tick;
+  plan.world.sync_limit = draw.any<Duration, 3>({2s, 5s, 20s});
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
+  Plan plan = draw_plain_plan(seed);
+  draw_rarities(plan);
+  draw_times(plan);
+  return plan;
+}
+
+Plan draw_plain_plan(std::uint64_t seed) {
   Draw draw(seed);
   Plan plan;
   plan.seed = seed;
@@ -98,6 +149,11 @@ Plan draw_plan(std::uint64_t seed) {
   return plan;
 }
 
+double draw_drift(base::Random& luck) {
+  constexpr double kMost = 0.004;
+  return luck.below(2) == 0 ? 1.0 - kMost : 1.0 + kMost;
+}
+
 std::string describe(const Plan& plan) {
   std::string text = "seed " + std::to_string(plan.seed) + ": " + std::to_string(plan.clients) +
                      " clients of " + std::to_string(plan.contenders) + ", " +
@@ -110,6 +166,11 @@ std::string describe(const Plan& plan) {
   }
   text += "; faults:";
   for (const Fault fault : plan.faults) {
+    text += ' ';
+    text += name(fault);
+  }
+  if (!plan.rare_faults.empty()) text += "; rarely:";
+  for (const Fault fault : plan.rare_faults) {
     text += ' ';
     text += name(fault);
   }

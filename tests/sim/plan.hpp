@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.hpp"
 #include "testing/world_options.hpp"
 
 namespace latchkey::sim {
@@ -20,6 +21,9 @@ enum class Sort : std::uint8_t {
   kName,
   kElection,
 };
+
+/// Of every Sort::kDelayed.
+inline constexpr std::chrono::milliseconds kLockDelay{300};
 
 struct Site {
   Sort sort = Sort::kMutex;
@@ -46,9 +50,24 @@ struct Plan {
   Duration length{};     ///< Of the part with faults.
   testing::Span calm{};  ///< Between two faults.
   std::vector<testing::Fault> faults;
+
+  // Rarities. They have a generator of their own, so that the rest of a plan is what it was before
+  // there were any: see draw_plain_plan().
+  std::vector<testing::Fault> rare_faults;
+  testing::Span rare_calm{};        ///< Between two of them.
+  bool resizes = false;             ///< Semaphores have a stored size, which changes.
+  bool observes = false;            ///< Whoever runs for leadership watches who leads as well.
+  std::uint32_t sick_permille = 0;  ///< Of health checks of a leader.
+  bool drifts = false;              ///< Clocks run at different rates, as much as is allowed for.
+  std::string reason = {};          ///< What mutexes say about themselves; if long, records are.
 };
 
 [[nodiscard]] Plan draw_plan(std::uint64_t seed);
+/// The same without rarities: what seeds meant when the older regressions were found.
+[[nodiscard]] Plan draw_plain_plan(std::uint64_t seed);
+
+/// A rate of a clock within what the lease allows for: two of them differ by less than a hundredth.
+[[nodiscard]] double draw_drift(base::Random& luck);
 
 /// On one line, for people.
 [[nodiscard]] std::string describe(const Plan& plan);

@@ -1,6 +1,11 @@
 #include "sim/run.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -16,20 +21,45 @@ using namespace std::chrono_literals;
 /// every lock.
 constexpr Duration kPatience = 10min;
 
+/// While it lives, an assertion that fails in this thread names the seed.
+class Named {
+ public:
+  explicit Named(std::uint64_t seed) {
+    std::snprintf(text_, sizeof text_, "in seed %llu: ./dev sim --seed %llu --seeds 1\n",
+                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
+    static const auto installed = std::signal(SIGABRT, [](int) {
+      if (write(STDERR_FILENO, text_, strnlen(text_, sizeof text_)) < 0) return;
+    });
+    static_cast<void>(installed);
+  }
+  ~Named() { text_[0] = '\0'; }
+  Named(const Named&) = delete;
+  Named& operator=(const Named&) = delete;
+
+ private:
+  static thread_local inline char text_[100] = {};
+};
+
 class Play {
  public:
-  explicit Play(const Plan& plan) : plan_(plan), world_(plan.world), judge_(world_, plan) {}
+  explicit Play(const Plan& plan)
+      : plan_(plan), world_(plan.world), judge_(world_, plan), lookout_(world_, plan) {}
 
   Outcome run() {
     for (std::size_t i = 0; i < plan_.clients; ++i) {
-      clients_.push_back(std::make_unique<Client>(world_, judge_, plan_, i));
+      clients_.push_back(std::make_unique<Client>(stage_, i));
       clients_.back()->start();
     }
-    Nemesis nemesis(world_, judge_, plan_, clients_);
+    Nemesis nemesis(stage_, clients_);
     nemesis.start();
-    static_cast<void>(world_.run_until([&] { return is_violated(); }, plan_.length));
+    for (const Instant end = world_.now() + plan_.length; world_.now() < end;) {
+      if (world_.run_until([&] { return is_violated(); },
+                           std::min<Duration>(1s, end - world_.now())))
+        break;
+      judge_.check_followers();
+    }
     nemesis.stop();
-    if (!is_violated()) calm_down();
+    if (!is_violated()) calm_down(nemesis);
     // The clients' handles go first: they belong to this world.
     const Outcome outcome = sum_up();
     clients_.clear();
@@ -39,9 +69,10 @@ class Play {
  private:
   [[nodiscard]] bool is_violated() const { return judge_.violation().has_value(); }
 
-  void calm_down() {
+  void calm_down(const Nemesis& nemesis) {
     for (const auto& client : clients_) client->wind_down();
     const auto is_done = [&] {
+      if (!nemesis.is_done()) return is_violated();
       return is_violated() ||
              std::ranges::all_of(clients_, [](const auto& client) { return client->is_done(); });
     };
@@ -49,16 +80,18 @@ class Play {
       for (const Instant end = world_.now() + kPatience; world_.now() < end;) {
         if (world_.run_until(is_done, 1s)) return true;
         judge_.check_heads();
+        judge_.check_followers();
       }
       return false;
     };
+    std::string who;
     if (!settles()) {
-      std::string who;
       for (const auto& client : clients_) {
         if (!client->is_done()) who += " " + client->waits_for() + ";";
       }
-      return judge_.fail(Invariant::kLiveness, "without faults, and still waiting:" + who);
     }
+    judge_.check_liveness(who);
+    if (is_violated()) return;
     // Whoever was killed silently runs out, debts are paid, watches go.
     world_.run_for(3 * plan_.timeout + 5s);
     if (is_violated()) return;
@@ -80,6 +113,7 @@ class Play {
       outcome.faults.at(i) = world_.count(static_cast<testing::Fault>(i));
     }
     outcome.checks = judge_.checks();
+    outcome.sightings = lookout_.sightings();
     outcome.violation = judge_.violation();
     return outcome;
   }
@@ -87,12 +121,17 @@ class Play {
   const Plan& plan_;
   testing::World world_;
   Judge judge_;
+  Lookout lookout_;
+  const Stage stage_{world_, judge_, lookout_, plan_};
   std::vector<std::unique_ptr<Client>> clients_;
 };
 
 }  // namespace
 
-Outcome play(const Plan& plan) { return Play(plan).run(); }
+Outcome play(const Plan& plan) {
+  const Named named(plan.seed);
+  return Play(plan).run();
+}
 
 std::string describe(const Outcome& outcome) {
   if (!outcome.violation) return "seed " + std::to_string(outcome.seed) + ": nothing is wrong";

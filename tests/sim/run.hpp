@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/hazards.hpp"
 #include "sim/judge.hpp"
 #include "sim/plan.hpp"
 
@@ -19,6 +20,7 @@ struct Outcome {
   std::uint64_t stale_writes = 0;  ///< Refused by the fence.
   std::array<std::uint64_t, testing::kFaults> faults{};
   std::array<std::uint64_t, kInvariants> checks{};
+  Sightings sightings;
   std::optional<Violation> violation;
 };
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "latchkey/mutex.hpp"
 #include "latchkey/session.hpp"
 #include "testing/world.hpp"
 
@@ -10,9 +11,9 @@ using namespace std::chrono_literals;
 
 /// Counts what a recovery lost.
 struct Losses final : Observer {
-  void on_recovered(bool is_lost) override {
+  void on_recovered(const Recovery& recovery) override {
     ++recoveries;
-    if (is_lost) ++lost;
+    if (recovery.lost) ++lost;
   }
   int recoveries = 0;
   int lost = 0;
@@ -163,8 +164,25 @@ TEST(SimServer, H20AWipedServerKnowsNobody) {
 
   world.wipe();
   world.run_for(60s);
+}
 
-  EXPECT_EQ(session.state(), SessionState::kExpired);
+TEST(SimServer, H19_WhatARestoredServerHasForgottenIsNotHeldForLong) {
+  World world(on_disk(2));
+  Process& ann = world.start_process("ann");
+  Session session = world.open(ann);
+  const Mutex mutex(session, Path("/locks/a"));
+  ASSERT_TRUE(session.create("/old", "", {}, deadline_in(5s)));
+  const auto copy = world.leader().disk().content();
+  auto lease = mutex.lock(deadline_in(5s));
+  ASSERT_TRUE(lease);
+
+  world.restore(copy);
+  world.run_for(60s);
+
+  EXPECT_EQ(lease->state(), LeaseState::kLost);
+  Session other = world.open(ann);
+  EXPECT_TRUE(other.exists("/old", deadline_in(5s))->has_value());
+  EXPECT_FALSE(other.exists("/locks/a", deadline_in(5s))->has_value());
 }
 
 }  // namespace

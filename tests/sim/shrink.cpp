@@ -26,6 +26,17 @@ std::vector<Plan> smaller(const Plan& plan) {
     propose(
         [i](Plan& one) { one.faults.erase(one.faults.begin() + static_cast<std::ptrdiff_t>(i)); });
   }
+  for (std::size_t i = 0; i < plan.rare_faults.size(); ++i) {
+    propose([i](Plan& one) {
+      one.rare_faults.erase(one.rare_faults.begin() + static_cast<std::ptrdiff_t>(i));
+    });
+  }
+  if (plan.sick_permille > 0) propose([](Plan& one) { one.sick_permille = 0; });
+  if (plan.long_hold_permille > 0) propose([](Plan& one) { one.long_hold_permille = 0; });
+  if (!plan.reason.empty()) propose([](Plan& one) { one.reason.clear(); });
+  if (plan.drifts) propose([](Plan& one) { one.drifts = false; });
+  if (plan.resizes) propose([](Plan& one) { one.resizes = false; });
+  if (plan.observes) propose([](Plan& one) { one.observes = false; });
   for (std::size_t i = 0; i < plan.sites.size() && plan.sites.size() > 1; ++i) {
     propose(
         [i](Plan& one) { one.sites.erase(one.sites.begin() + static_cast<std::ptrdiff_t>(i)); });

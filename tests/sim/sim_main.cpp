@@ -45,12 +45,14 @@ struct Sum {
   std::uint64_t stale_writes = 0;
   std::array<std::uint64_t, testing::kFaults> faults{};
   std::array<std::uint64_t, kInvariants> checks{};
+  Sightings sightings;
 
   void add(const Outcome& outcome) {
     ++seeds;
     events += outcome.events;
     holds += outcome.holds;
     stale_writes += outcome.stale_writes;
+    sightings.add(outcome.sightings);
     for (std::size_t i = 0; i < faults.size(); ++i) faults.at(i) += outcome.faults.at(i);
     for (std::size_t i = 0; i < checks.size(); ++i) checks.at(i) += outcome.checks.at(i);
   }
@@ -116,12 +118,25 @@ class Search {
   }
 
   void show_progress() const {
-    std::fprintf(stderr, "\r%6.0f s  %llu seeds (%.1f/s)  %llu holds  %llu faults  %llu checks ",
+    std::fprintf(stderr,
+                 "\r%6.0f s  %llu seeds (%.1f/s)  %llu holds  %llu faults  %llu checks  "
+                 "%zu of %zu hazards ",
                  elapsed(), static_cast<unsigned long long>(sum_.seeds),
                  static_cast<double>(sum_.seeds) / std::max(0.001, elapsed()),
                  static_cast<unsigned long long>(sum_.holds),
                  static_cast<unsigned long long>(sum_.injected()),
-                 static_cast<unsigned long long>(sum_.checked()));
+                 static_cast<unsigned long long>(sum_.checked()), sum_.sightings.reached(),
+                 Sightings::reachable());
+  }
+
+  void show_hazards() const {
+    fmt::print("hazards reached: {} of {}\n", sum_.sightings.reached(), Sightings::reachable());
+    for (const Hazard& hazard : hazards()) {
+      if (hazard.reach != Reach::kLuck) continue;
+      const std::uint64_t count = sum_.sightings.of(hazard.number);
+      fmt::print("  H{:02}  {:<10}  {}\n", hazard.number,
+                 count > 0 ? std::to_string(count) : "NEVER", hazard.what);
+    }
   }
 
   void show_summary() {
@@ -135,6 +150,7 @@ class Search {
     for (std::size_t i = 0; i < sum_.checks.size(); ++i) {
       fmt::print("  {:<16} {}\n", name(static_cast<Invariant>(i)), sum_.checks.at(i));
     }
+    show_hazards();
     for (const Outcome& outcome : failures_) {
       const Plan plan = draw_plan(outcome.seed);
       fmt::print("\nVIOLATED {}\n  {}\n  again: ./dev sim --seed {} --seeds 1\n", describe(outcome),
@@ -159,6 +175,21 @@ class Search {
 };
 
 #ifdef LATCHKEY_MUTANTS
+/// Guids do not repeat by chance, and a lease is used to its edge too rarely.
+using Directed = std::optional<std::string> (*)();
+Directed directed_for(base::Mutant mutant) {
+  switch (mutant) {
+    case base::Mutant::kNoOwnerCheck: return play_stolen_guid;
+    case base::Mutant::kSearchWithoutSync: return play_lost_create;
+    case base::Mutant::kReceiveTime:
+    case base::Mutant::kNoTickDoubt:
+    case base::Mutant::kNoBeatDoubt:
+    case base::Mutant::kOwnTrip:
+    case base::Mutant::kNoDrift: return play_lease_edges;
+    default: return nullptr;
+  }
+}
+
 /// Makes one classic mistake after the other and looks for a seed that shows it.
 int hunt_mutants(const Options& options) {
   std::size_t alive = 0;
@@ -166,9 +197,9 @@ int hunt_mutants(const Options& options) {
     if (!options.mutant.empty() && options.mutant != base::kMutantNames.at(i)) continue;
     const auto start = Clock::now();
     base::mutant = static_cast<base::Mutant>(i);
-    if (base::mutated(base::Mutant::kNoOwnerCheck)) {
-      const auto what = play_stolen_guid();
-      fmt::print("{}  {:<20} by the directed schedule: {}\n", what ? "caught" : "ALIVE ",
+    if (const auto directed = directed_for(base::mutant)) {
+      const auto what = directed();
+      fmt::print("{}  {:<20} by a directed schedule: {}\n", what ? "caught" : "ALIVE ",
                  base::kMutantNames.at(i), what.value_or("nothing seen"));
       if (!what) ++alive;
       continue;

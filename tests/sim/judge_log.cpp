@@ -1,0 +1,311 @@
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "sim/judge.hpp"
+#include "tree/record.hpp"
+
+// What the judge makes of the log, the wire and the end of a run.
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Way;
+
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+bool is_reader(const std::string& path) { return path.find("__READ__") != std::string::npos; }
+
+/// Ten digits, which order as text as they do as numbers.
+std::string_view number_of(std::string_view path) {
+  constexpr std::size_t kDigits = 10;
+  return path.substr(path.size() - std::min(path.size(), kDigits));
+}
+
+/// A tree without the number of its newest record, which every item begins with: refusals and new
+/// epochs raise it.
+std::string picture(const tree::Tree& tree) {
+  std::string all;
+  tree.save([&](std::string_view item) { all += item.substr(8); });
+  return all;
+}
+
+void carry_out(tree::Tree& tree, const tree::Record& record) {
+  static_cast<void>(
+      tree.apply(record, [](tree::PeerId) { return std::span<const tree::Identity>(); }));
+}
+
+}  // namespace
+
+// ---- The log and the wire ---------------------------------------------------------------------
+
+void Judge::apply_change(std::int64_t zxid, const std::string& path, bool is_create,
+                         std::int64_t owner) {
+  const auto site = by_path_.find(parent_of(path));
+  if (site == by_path_.end()) return;
+  Resource& resource = resources_[site->second];
+  if (site->first.ends_with("/leases")) {
+    if (!is_create) {
+      resource.leases.erase(path);
+    } else if (tree::Owner::is_session(owner)) {
+      resource.leases.emplace(path, Permit{zxid, owner});
+    }
+    return;
+  }
+  if (is_create) {
+    if (tree::Owner::is_session(owner)) {
+      resource.queue.emplace(zxid, Entry{path, owner, is_reader(path)});
+      resource.ever.emplace(zxid, Entry{path, owner, is_reader(path)});
+    }
+    return;
+  }
+  std::erase_if(resource.queue, [&](const auto& entry) { return entry.second.path == path; });
+}
+
+void Judge::on_applied(const testing::LogEntry& entry) {
+  applied_ = entry.zxid;
+  const auto record = tree::decode_record(entry.zxid, entry.bytes);
+  if (!record) return fail(Invariant::kReplay, "a record in the log cannot be read");
+  carry_out(reference_, *record);
+  witness_.applied(*record);
+  for (const tree::Change& change : record->changes) {
+    resized(entry.zxid, change);
+    if (change.kind == tree::Change::Kind::kCreate) {
+      apply_change(entry.zxid, change.path, true, change.owner);
+    } else if (change.kind == tree::Change::Kind::kDelete) {
+      apply_change(entry.zxid, change.path, false, 0);
+      if (record->kind == tree::Record::Kind::kCloseSession) taken_along(change.path);
+    }
+  }
+}
+
+void Judge::resized(std::int64_t zxid, const tree::Change& change) {
+  for (std::size_t i = 0; i < plan_.sites.size(); ++i) {
+    if (plan_.sites[i].path != change.path) continue;
+    Resource& resource = resources_[i];
+    // Whoever removes the directory removes what a holder wrote there.
+    if (change.kind == tree::Change::Kind::kDelete) resource.vanished = Instant::min();
+    // A name is its own entry.
+    if (change.kind == tree::Change::Kind::kCreate) {
+      resource.ever.emplace(zxid, Entry{change.path, change.owner, false});
+    }
+    if (plan_.sites[i].sort == Sort::kDelayed && change.data) marked(resource, *change.data);
+    if (plan_.sites[i].sort != Sort::kSemaphore || !change.data) continue;
+    resource.sizes.emplace_back(zxid, std::atoi(change.data->c_str()));
+  }
+}
+
+void Judge::marked(Resource& resource, const std::string& mark) {
+  constexpr std::string_view kHeld = "held ";
+  if (!mark.starts_with(kHeld)) return;
+  const auto entry = resource.ever.find(std::atoll(mark.c_str() + kHeld.size()));
+  if (entry == resource.ever.end()) return;
+  const bool is_early = std::ranges::any_of(world_.hosts(), [&](const auto& host) {
+    return host->machine().session_id() == entry->second.owner && has_wrong_clock(host->process());
+  });
+  // By its clock the delay is over, and once it lets go nobody else waits either.
+  if (is_early) resource.vanished = Instant::min();
+}
+
+void Judge::taken_along(const std::string& path) {
+  if (unreleased_.erase(path) == 0) return;
+  const auto site = by_path_.find(parent_of(path));
+  if (site != by_path_.end()) resources_[site->second].vanished = world_.now();
+}
+
+void Judge::on_fault(testing::Fault fault, const testing::Process* process) {
+  const bool is_leader = process == &world_.leader().process();
+  if (!is_leader || fault != testing::Fault::kWallJump) return;
+  wall_clock_is_ahead_ = wall_clock_is_ahead_ || process->wall_ahead() > 0ms;
+}
+
+void Judge::on_over(std::uint64_t link, testing::Over) { witness_.over(link); }
+
+void Judge::on_sent(const testing::Message& message) {
+  const std::uint64_t looked_at = witness_.looked_at();
+  if (const auto wrong = witness_.sent(message)) {
+    fail(wrong->is_undurable ? Invariant::kDurable : Invariant::kWire, wrong->what);
+  }
+  if (witness_.looked_at() != looked_at) checked(Invariant::kDurable);
+  Conversation& talk = conversations_[message.link];
+  if (message.op == wire::Op::kCreateSession) {
+    talk.is_greeted = message.way == Way::kReply;
+    return;
+  }
+  if (message.xid == wire::kNotificationXid) return;
+  if (message.way == Way::kRequest) return talk.unanswered.push_back(message.xid);
+  checked(Invariant::kWire);
+  if (talk.unanswered.empty() || talk.unanswered.front() != message.xid) {
+    return fail(Invariant::kWire, "an answer to request " + std::to_string(message.xid) +
+                                      " that is not the oldest unanswered one");
+  }
+  talk.unanswered.pop_front();
+  // A simulated follower may get to know of a write, and answer a read from it, before it passes on
+  // the write's own answer.
+  const bool is_real = message.server == 0;
+  if (is_real && message.zxid > 0 && message.zxid < talk.zxid) {
+    fail(Invariant::kWire, "the answer to " + std::string(wire::name(message.op)) +
+                               " from server " + std::to_string(message.server) + " has zxid " +
+                               std::to_string(message.zxid) + " after " +
+                               std::to_string(talk.zxid));
+  }
+  talk.zxid = std::max(talk.zxid, message.zxid);
+}
+
+void Judge::on_recovered(const testing::Recovery& recovery) {
+  checked(Invariant::kDurable);
+  if (recovery.lost)
+    fail(Invariant::kDurable, "a record that had been applied is gone after a restart");
+  is_recovered_ = true;
+}
+
+bool Judge::is_idle(testing::SimHost& host) {
+  testing::Process& process = host.process();
+  // Without a proof it has to wait for the next one.
+  if (!host.machine().lease().lasts(process.now())) return false;
+  if (!process.is_alive() || process.paused_until > world_.now()) return false;
+  if (!world_.is_quiet(host) || host.callbacks_waiting() > 0) return false;
+  const Conversation& talk = conversations_[host.link()];
+  return talk.is_greeted && talk.unanswered.empty() && !witness_.owes(host.link());
+}
+
+bool Judge::is_asleep(const Resource& resource) {
+  // A writer that reads on keeps its number, and its node is new.
+  const auto& [zxid, entry] = *std::ranges::min_element(
+      resource.queue, {}, [](const auto& one) { return number_of(one.second.path); });
+  const auto has = [&, number = zxid](const Resource& other) {
+    return &other != &resource && other.queue.contains(number);
+  };
+  // Who wants several locks may wait in another queue.
+  if (std::ranges::any_of(resources_, has)) return false;
+  for (const auto& [id, hold] : holds_) {
+    if (std::ranges::find(hold.nodes, entry.path) != hold.nodes.end()) return false;
+  }
+  return std::ranges::any_of(world_.hosts(), [&, owner = entry.owner](const auto& host) {
+    return host->machine().session_id() == owner && is_idle(*host);
+  });
+}
+
+void Judge::check_sleepers() {
+  for (Resource& resource : resources_) {
+    const bool is_plain = resource.sort == Sort::kMutex || resource.sort == Sort::kRw ||
+                          resource.sort == Sort::kRwHerd;
+    if (!is_plain) continue;
+    checked(Invariant::kAwake);
+    if (resource.queue.empty() || !is_asleep(resource)) {
+      resource.asleep.reset();
+      continue;
+    }
+    const std::int64_t head = resource.queue.begin()->first;
+    if (!resource.asleep || resource.asleep->first != head)
+      resource.asleep.emplace(head, world_.now());
+    // Less than between two heartbeats, which would seem to be under way because of it.
+    if (world_.now() - resource.asleep->second < plan_.timeout / 12) continue;
+    fail(Invariant::kAwake, "who is first in the queue of " + resource.queue.begin()->second.path +
+                                " sleeps, and nothing that could wake it is on its way");
+  }
+}
+
+void Judge::after_event() {
+  constexpr std::uint64_t kSometimes = 16;
+  if (++events_ % kSometimes == 0) check_sleepers();
+  if (!is_recovered_ || !world_.leader().is_up()) return;
+  is_recovered_ = false;
+  check_tree(world_.leader().tree(), "the recovered leader");
+}
+
+void Judge::check_tree(const tree::Tree& tree, const std::string& whose) {
+  checked(Invariant::kReplay);
+  if (picture(tree) == picture(reference_)) return;
+  fail(Invariant::kReplay, "the tree of " + whose + " is not what the log makes of it");
+}
+
+void Judge::check_followers() {
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    const testing::Follower& follower = world_.follower(i);
+    Copy& copy = copies_[i];
+    for (; copy.position < follower.position(); ++copy.position) {
+      const testing::LogEntry& entry = world_.log()[copy.position];
+      carry_out(copy.tree, *tree::decode_record(entry.zxid, entry.bytes));
+    }
+    checked(Invariant::kReplay);
+    if (picture(copy.tree) == picture(follower.tree())) continue;
+    fail(Invariant::kReplay,
+         "the tree of follower " + std::to_string(i) + " is not what the log makes of it so far");
+  }
+}
+
+// ---- The end ----------------------------------------------------------------------------------
+
+std::string Judge::whose(std::int64_t session) const {
+  for (const auto& host : world_.hosts()) {
+    if (host->machine().session_id() != session) continue;
+    return host->process().name() + (host->is_connected() ? ", connected" : ", not connected");
+  }
+  return "nobody that is left";
+}
+
+void Judge::check_heads() {
+  // Time for a dead process to run out.
+  const Duration bound = 2 * plan_.timeout + 5s;
+  for (Resource& resource : resources_) {
+    checked(Invariant::kAwake);
+    const std::int64_t head = resource.queue.empty() ? 0 : resource.queue.begin()->first;
+    // Who waits for several locks may be first in one queue because of another.
+    const bool is_held = !holds_.empty();
+    if (head != resource.head || is_held) {
+      resource.head = head;
+      resource.head_since = world_.now();
+    } else if (head != 0 && world_.now() - resource.head_since > bound) {
+      return fail(Invariant::kAwake, resource.queue.begin()->second.path + ", of " +
+                                         whose(resource.queue.begin()->second.owner) +
+                                         ", is first and sleeps, without any fault");
+    }
+  }
+}
+
+void Judge::check_liveness(const std::string& waits) {
+  checked(Invariant::kLiveness);
+  if (!waits.empty()) fail(Invariant::kLiveness, "without faults, and still waiting:" + waits);
+}
+
+void Judge::check_quiet() {
+  if (!world_.leader().is_up()) {
+    const std::optional<Error>& trouble = world_.leader().trouble();
+    return fail(Invariant::kLiveness,
+                "the leader is down: " + (trouble ? trouble->message() : std::string("no reason")));
+  }
+  checked(Invariant::kNoOrphan);
+  world_.leader().tree().nodes().visit([&](std::string_view path, const tree::Node& node) {
+    if (tree::Owner::is_session(node.owner)) {
+      fail(Invariant::kNoOrphan, std::string(path) + " is left");
+    }
+  });
+  checked(Invariant::kNoWatch);
+  for (const auto& host : world_.hosts()) {
+    if (host->process().is_alive() && host->machine().watch_count() != 0) {
+      fail(Invariant::kNoWatch, host->process().name() + " still has a watch");
+    }
+  }
+  if (world_.leader().tree().watches().size() != 0) {
+    fail(Invariant::kNoWatch, "the leader still has a watch");
+  }
+  for (std::size_t i = 0; i < world_.followers(); ++i) {
+    if (world_.follower(i).tree().watches().size() == 0) continue;
+    fail(Invariant::kNoWatch, "follower " + std::to_string(i) + " still has a watch");
+  }
+}
+
+void Judge::check_replay() {
+  if (violation_) return;
+  const auto is_idle = [&] { return world_.leader().service().in_flight() == 0; };
+  if (!world_.run_until(is_idle, 10s)) return fail(Invariant::kReplay, "the leader is never idle");
+  check_tree(world_.leader().tree(), "the leader");
+  world_.crash(0, testing::Crash::kProcess);
+  world_.restart(0);
+  if (!world_.leader().is_up()) return fail(Invariant::kReplay, "the leader does not start again");
+  check_tree(world_.leader().tree(), "the recovered leader");
+  check_followers();
+}
+
+}  // namespace latchkey::sim

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include "latchkey/election.hpp"
+#include "latchkey/mutex.hpp"
+#include "latchkey/rw_lock.hpp"
+#include "sim/scene.hpp"
+
+/// Hand-written schedules of the recipes that do more than stand in a queue; see
+/// schedules_test.cpp.
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Schedule, H44_AWriterBecomesAReaderWithAWriterBehindIt) {
+  Scene scene({.sites = {{Sort::kRw, "/locks/a"}}});
+  const auto lock_of = [](const Person& person) { return RwLock(person.session, "/locks/a"); };
+  const Share all{0, kAllSeats, false};
+  scene.ann.wants(lock_of(scene.ann).write(), all);
+  scene.until_holds(scene.ann);
+  scene.bob.wants(lock_of(scene.bob).write(), all);
+  scene.settle();
+  scene.cyd.wants(lock_of(scene.cyd).read(), {0, 1, true});
+  scene.settle();
+
+  scene.ann.reads_on(lock_of(scene.ann));
+  scene.until_holds(scene.ann);
+  scene.settle();
+  EXPECT_FALSE(scene.bob.holds()) << "somebody reads";
+  EXPECT_FALSE(scene.cyd.holds()) << "a writer came first";
+
+  scene.ann.lets_go();
+  scene.until_holds(scene.bob);
+  scene.bob.lets_go();
+  scene.until_holds(scene.cyd);
+  scene.ends_having_met({44});
+}
+
+TEST(Schedule, H70_ALockIsPassedOnInsideASessionThatThenEnds) {
+  Scene scene({.sites = {{Sort::kHandOver, "/locks/a"}}});
+  const Mutex passed_on(scene.ann.session, "/locks/a", {.hand_over = {.count = 3, .time = 60s}});
+  scene.ann.wants(passed_on);
+  scene.until_holds(scene.ann);
+  Person second(scene.ann, 0);
+  Person third(scene.ann, 0);
+  second.wants(passed_on);
+  third.wants(passed_on);
+  scene.bob.wants(Scene::mutex(scene.bob));
+  scene.settle();
+  const Token first = scene.ann.lease().token();
+
+  scene.ann.lets_go();
+  scene.until_holds(second);
+  EXPECT_GT(second.lease().token(), first);
+  EXPECT_FALSE(scene.bob.holds());
+  EXPECT_TRUE(scene.world.expire(scene.ann.session.id()));
+  scene.judge.mistrust(scene.ann.session.id());
+  scene.until([&] { return !third.waits(); });
+
+  EXPECT_FALSE(third.holds()) << "what it would be handed is dead";
+  EXPECT_EQ(second.lease().state(), LeaseState::kLost);
+  scene.until_holds(scene.bob);
+  second.lets_go();
+  scene.ends_having_met({70});
+}
+
+TEST(Schedule, H72_TheNeighbourGoesAndTheHolderDoesNot) {
+  Scene scene;
+  scene.take(scene.ann);
+  scene.bob.wants(Scene::mutex(scene.bob));
+  scene.settle();
+  scene.cyd.wants(Scene::mutex(scene.cyd));
+  scene.settle();
+
+  scene.bob.cancels();
+  scene.settle();
+  EXPECT_FALSE(scene.cyd.holds());
+
+  scene.ann.lets_go();
+  scene.until_holds(scene.cyd);
+  scene.ends_having_met({72});
+}
+
+TEST(Schedule, H10_WhoIsFirstHoldsAsSoonAsAnyAnswerProvesItsLease) {
+  Scene scene;
+  scene.take(scene.ann);
+  scene.bob.wants(Scene::mutex(scene.bob));
+  scene.settle();
+  scene.world.hold_next(scene.bob.process, testing::Way::kRequest, wire::Op::kSync, 2300ms);
+  scene.until([&] { return scene.world.count(testing::Fault::kHold) > 0; });
+  scene.world.run_for(2s);
+  scene.ann.lets_go();
+  scene.world.run_for(400ms);
+  EXPECT_FALSE(scene.bob.holds()) << "its answers came too late to prove anything";
+
+  // On a new connection nothing was slow yet.
+  scene.world.cut(scene.bob.host());
+  ASSERT_TRUE(scene.bob.session.sync(Path("/locks"), deadline_in(5s)));
+  scene.settle();
+
+  EXPECT_TRUE(scene.bob.holds());
+  scene.ends_having_met({10});
+}
+
+TEST(Schedule, H76_AnObserverAtAServerThatLagsIsShownNobodyOld) {
+  Scene scene({.sites = {{Sort::kElection, "/locks/a"}}, .followers = 1, .servers_of_ann = {1}});
+  Election bobs(scene.bob.session, "/locks/a", {.id = "bob"});
+  scene.until([&] { return bobs.state() == ElectionState::kLeading; });
+  Election cyds(scene.cyd.session, "/locks/a", {.id = "cyd"});
+  scene.settle();
+  std::vector<std::string> seen;
+  Token shown{0};
+  const auto see = [&](const Result<std::optional<latchkey::Leader>>& leader) {
+    if (!leader || !*leader) return;
+    scene.lookout.shown_leader(scene.ann.host());
+    scene.judge.shown(0, shown, (*leader)->token);
+    shown = (*leader)->token;
+    seen.push_back((*leader)->id);
+  };
+  scene.world.lag(0, 1'000);
+  bobs.close();
+  scene.until([&] { return cyds.state() == ElectionState::kLeading; });
+
+  // What the follower has still shows bob. Others write all the time, so it never catches up.
+  for (int i = 0; i < 200; ++i) {
+    scene.world.post(scene.dan.process, i * 1ms, [&scene] {
+      Scene::mutex(scene.dan, "/others").lock_async(deadline_in(10s)).then([](Result<Lease>) {});
+    });
+  }
+  std::optional<LeaderWatch> watch(std::in_place, scene.ann.session, "/locks/a", see);
+  scene.until([&] { return !seen.empty(); });
+  // And so does any other, after a new connection.
+  scene.world.cut(scene.ann.host());
+  scene.world.run_for(3s);
+
+  EXPECT_EQ(seen, std::vector<std::string>{"cyd"});
+  watch.reset();
+  cyds.close();
+  scene.ends_having_met({76});
+}
+
+}  // namespace
+}  // namespace latchkey::sim
