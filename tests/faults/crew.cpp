@@ -84,33 +84,43 @@ Crew::Member& Crew::choose(ClientFault fault, base::Random& random) {
   return *able.at(random.below(able.size()));
 }
 
-void Crew::strike(ClientFault fault, milliseconds length, base::Random& random) {
+bool Crew::strike(ClientFault fault, milliseconds length, base::Random& random) {
   Member& member = choose(fault, random);
   switch (fault) {
     case ClientFault::kKill:
       // Who has ended by itself stays where it is: settle() tells.
-      if (!member.process->running()) return;
+      if (!member.process->running()) return false;
       member.process->signal(SIGKILL);
       static_cast<void>(member.process->wait(deadline_in(60s)));
       pause_for(length);
-      return launch(member);
+      launch(member);
+      return true;
     case ClientFault::kStopShort:
     case ClientFault::kStopLong:
+      if (!member.process->running()) return false;
       member.process->pause();
       pause_for(length);
-      return member.process->resume();
+      member.process->resume();
+      return true;
     case ClientFault::kLinkDown:
     case ClientFault::kLinkFlaps:
-    case ClientFault::kPacketLoss: return strike_network(fault, member, length);
+    case ClientFault::kPacketLoss: strike_network(fault, member, length); return true;
     default: return strike_link(fault, member, length, random);
   }
 }
 
-void Crew::strike_link(ClientFault fault, Member& member, milliseconds length,
+bool Crew::strike_link(ClientFault fault, Member& member, milliseconds length,
                        base::Random& random) const {
   const int nth = 1 + static_cast<int>(random.below(20));
   const milliseconds delay(1 + random.below(static_cast<std::uint64_t>(length.count()) / 2));
+  std::vector<std::pair<const FaultProxy*, int>> armed;
+  bool met = false;
   for (const auto& link : member.links) {
+    // Messages strike, and not the arming; a connection is struck as it is.
+    const auto arm = [&](int number) { armed.emplace_back(link.get(), number); };
+    const bool for_messages = fault == ClientFault::kDelay || fault == ClientFault::kDropRequests ||
+                              fault == ClientFault::kDropReplies;
+    met = met || (!for_messages && link->connections_open() > 0);
     switch (fault) {
       case ClientFault::kCut: link->cut_all(); break;
       case ClientFault::kReset:
@@ -118,11 +128,11 @@ void Crew::strike_link(ClientFault fault, Member& member, milliseconds length,
         link->reset_all();
         break;
       case ClientFault::kDelay:
-        link->delay_request(Match::any(1, kForever), delay);
-        link->delay_reply(Match::any(1, kForever), delay);
+        arm(link->delay_request(Match::any(1, kForever), delay));
+        arm(link->delay_reply(Match::any(1, kForever), delay));
         break;
-      case ClientFault::kDropRequests: link->cut_before_request(Match::any(nth, 3)); break;
-      case ClientFault::kDropReplies: link->cut_after_request(Match::any(nth, 3)); break;
+      case ClientFault::kDropRequests: arm(link->cut_before_request(Match::any(nth, 3))); break;
+      case ClientFault::kDropReplies: arm(link->cut_after_request(Match::any(nth, 3))); break;
       case ClientFault::kSilenceToServer: link->hold(Hold::kToServer); break;
       case ClientFault::kSilenceToClient: link->hold(Hold::kToClient); break;
       case ClientFault::kSilenceLong: link->hold(Hold::kBoth); break;
@@ -130,11 +140,13 @@ void Crew::strike_link(ClientFault fault, Member& member, milliseconds length,
     }
   }
   pause_for(length);
+  for (const auto& [link, number] : armed) met = met || link->fired(number) > 0;
   for (const auto& link : member.links) {
     link->disarm_all();
     link->release();
     link->accept();
   }
+  return met;
 }
 
 void Crew::strike_network(ClientFault fault, const Member& member, milliseconds length) const {

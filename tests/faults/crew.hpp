@@ -37,8 +37,9 @@ class Crew {
   Crew(CrewOptions options, const Network& network);
 
   /// Does it to one of them, waits for its length, and undoes it. A client that was killed comes
-  /// back as another process.
-  void strike(ClientFault fault, std::chrono::milliseconds length, base::Random& random);
+  /// back as another process. False: there was nothing that it could strike.
+  [[nodiscard]] bool strike(ClientFault fault, std::chrono::milliseconds length,
+                            base::Random& random);
 
   /// Everybody takes every lock once more and then does nothing, with open sessions. Returns who
   /// does not get there, and who has ended without being asked to.
@@ -61,8 +62,8 @@ class Crew {
 
   void add_links(Member& member) const;
   void launch(Member& member);
-  void strike_link(ClientFault fault, Member& member, std::chrono::milliseconds length,
-                   base::Random& random) const;
+  [[nodiscard]] bool strike_link(ClientFault fault, Member& member,
+                                 std::chrono::milliseconds length, base::Random& random) const;
   void strike_network(ClientFault fault, const Member& member,
                       std::chrono::milliseconds length) const;
   [[nodiscard]] Member& choose(ClientFault fault, base::Random& random);

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -7,7 +8,8 @@
 
 // Preloaded into a server: its disk fails from the moment the file named by DISK_FAULT.sync or
 // DISK_FAULT.full appears. With .sync one fdatasync() fails with EIO, and to ask for it again would
-// be to ask for a lie, so that ends the process; with .full every pwrite() fails with ENOSPC.
+// be to ask for a lie, so that ends the process; with .full every pwrite() fails with ENOSPC. While
+// DISK_FAULT.slow is there every fdatasync() takes 300 ms more.
 namespace {
 
 bool told_to(const char* how) {
@@ -33,6 +35,8 @@ extern "C" __attribute__((visibility("default"))) int fdatasync(int fd) {
     errno = EIO;
     return -1;
   }
+  constexpr int kSlowMs = 300;
+  if (told_to(".slow")) ::poll(nullptr, 0, kSlowMs);
   return static_cast<int>(::syscall(SYS_fdatasync, fd));
 }
 

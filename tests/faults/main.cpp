@@ -2,7 +2,7 @@
 // off and denied their disk, and a verdict over what every client wrote down.
 //
 //     latchkey_faults [--minutes N | --seconds N] [--seed S] [--service NAME] [--workers N]
-//     [--keep]
+//     [--server-fault NAME] [--no-fence] [--keep]
 //
 // Ends with 1 if a promise was broken, and says where the histories are. See docs/testing.md.
 #include <unistd.h>
@@ -30,6 +30,8 @@ constexpr const char* kUsage =
     "  --seed S        what the faults are drawn from (default: the time); each round adds one\n"
     "  --service NAME  ensemble, embedded or standalone only (default: in turn)\n"
     "  --workers N     client processes (default 4)\n"
+    "  --server-fault NAME  no other fault of servers: cut-follower, disk-slow, ...\n"
+    "  --no-fence      the store behind the locks takes old tokens: violations are to be expected\n"
     "  --keep          keep the histories even if all is well\n";
 
 struct Options {
@@ -40,8 +42,21 @@ struct Options {
   std::vector<ServiceKind> services = {ServiceKind::kEnsemble, ServiceKind::kEmbedded,
                                        ServiceKind::kStandalone};
   std::size_t workers = 4;
+  std::optional<ServerFault> only;
+  FencedStore::Check fence = FencedStore::Check::kOn;
   bool keep = false;
 };
+
+ServerFault fault_named(const std::string& text) {
+  if (const auto fault = server_fault_named(text)) return *fault;
+  std::string known;
+  for (const ServiceKind kind : Options().services) {
+    for (const ServerFault fault : server_faults(kind)) {
+      if (known.find(name(fault)) == std::string::npos) known += ' ' + std::string(name(fault));
+    }
+  }
+  throw std::invalid_argument("no fault of servers \"" + text + "\":" + known);
+}
 
 ServiceKind service_named(const std::string& text) {
   for (const ServiceKind kind : Options().services) {
@@ -57,6 +72,10 @@ Options parse(const std::vector<std::string>& words) {
       options.keep = true;
       continue;
     }
+    if (words[i] == "--no-fence") {
+      options.fence = FencedStore::Check::kOff;
+      continue;
+    }
     if (i + 1 == words.size()) throw std::invalid_argument(words[i] + " needs a value");
     const std::string& option = words[i];
     const std::string& value = words[++i];
@@ -68,6 +87,8 @@ Options parse(const std::vector<std::string>& words) {
       options.seed = std::stoull(value);
     } else if (option == "--service") {
       options.services = {service_named(value)};
+    } else if (option == "--server-fault") {
+      options.only = fault_named(value);
     } else if (option == "--workers") {
       options.workers = std::stoul(value);
     } else {
@@ -76,6 +97,12 @@ Options parse(const std::vector<std::string>& words) {
   }
   if (options.minutes < 1 || options.seconds.value_or(1) < 1 || options.workers < 1) {
     throw std::invalid_argument("numbers start at 1");
+  }
+  for (const ServiceKind kind : options.services) {
+    const std::vector<ServerFault> able = server_faults(kind);
+    if (!options.only || std::find(able.begin(), able.end(), *options.only) != able.end()) continue;
+    throw std::invalid_argument(std::string(name(*options.only)) + " is no fault of the service " +
+                                std::string(name(kind)) + "; choose another with --service");
   }
   return options;
 }
@@ -163,6 +190,8 @@ class Run {
     round.length = length;
     round.workers = options_.workers;
     round.seed = options_.seed + number;
+    round.only = options_.only;
+    round.fence = options_.fence;
     round.folder = folder_ / (std::to_string(number) + '-' + std::string(name(round.kind)));
     round.worker = LATCHKEY_FAULT_WORKER;
     round.server = {LATCHKEY_COMMAND, LATCHKEY_DISK_SHIM};

@@ -6,14 +6,14 @@ namespace latchkey::faults {
 
 void Progress::begin(Side side, std::string_view fault) {
   const std::lock_guard lock(mutex_);
-  ++faults_[std::string(fault)];
   present_[side] = fault;
   log_ << now_ns() << " begin " << fault << std::endl;
 }
 
-void Progress::end(Side side) {
+void Progress::end(Side side, bool struck) {
   const std::lock_guard lock(mutex_);
-  log_ << now_ns() << " end " << present_[side] << std::endl;
+  if (struck) ++faults_[present_[side]];
+  log_ << now_ns() << (struck ? " end " : " missed ") << present_[side] << std::endl;
   present_.erase(side);
 }
 

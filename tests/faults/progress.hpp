@@ -21,9 +21,10 @@ class Progress {
   explicit Progress(const std::filesystem::path& log) : log_(log) {}
 
   void begin(Side side, std::string_view fault);
-  void end(Side side);
+  /// Whether it met anybody: a cut needs a connection, a lost reply a reply.
+  void end(Side side, bool struck);
 
-  /// How often each fault has been begun.
+  /// How often each fault has struck.
   [[nodiscard]] std::map<std::string, int> faults() const;
   /// "kill-leader, cut", or "none".
   [[nodiscard]] std::string present() const;

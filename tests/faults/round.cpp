@@ -11,7 +11,6 @@
 #include "crew.hpp"
 #include "latchkey/session.hpp"
 #include "pause.hpp"
-#include "store.hpp"
 #include "support/eventually.hpp"
 #include "terms.hpp"
 
@@ -72,7 +71,7 @@ class Round {
  private:
   void play() {
     for (const Contended& lock : kAll) rules_.locks[lock.name] = {lock.capacity, lock.order};
-    const StoreService store(options_.folder / "store", histories_ / "store");
+    const StoreService store(options_.folder / "store", histories_ / "store", options_.fence);
     const auto service = make_service(options_.kind, options_.server);
     service->start();
     make_ledger(*service);
@@ -118,11 +117,13 @@ class Round {
     std::thread servers([&, seed = random_.next()] {
       try {
         base::Random random(seed);
-        Deck<ServerFault> deck(server_faults(options_.kind), random);
+        Deck<ServerFault> deck(
+            options_.only ? std::vector{*options_.only} : server_faults(options_.kind), random);
         strike_until(end, Side::kServers, deck, random,
                      [&](ServerFault fault, milliseconds length) {
                        const std::string trouble = service.strike(fault, length, random);
                        if (!trouble.empty()) broken_ = trouble;
+                       return true;
                      });
       } catch (...) {
         failed = std::current_exception();
@@ -133,7 +134,7 @@ class Round {
       base::Random random(random_.next());
       Deck<ClientFault> deck(client_faults(network_.means()), random);
       strike_until(end, Side::kClients, deck, random, [&](ClientFault fault, milliseconds length) {
-        crew.strike(fault, length, random);
+        return crew.strike(fault, length, random);
       });
     } catch (...) {
       failed_here = std::current_exception();
@@ -154,8 +155,8 @@ class Round {
       pause_for(milliseconds(random.below(calm_ms)));
       const Fault fault = deck.next();
       progress_.begin(side, name(fault));
-      strike(fault, length_of(fault, options_.timeout, random));
-      progress_.end(side);
+      const bool struck = strike(fault, length_of(fault, options_.timeout, random));
+      progress_.end(side, struck);
     }
   }
 

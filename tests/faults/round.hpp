@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "network.hpp"
 #include "progress.hpp"
 #include "service.hpp"
+#include "store.hpp"
 #include "strike.hpp"
 
 namespace latchkey::faults {
@@ -22,6 +24,8 @@ struct RoundOptions {
   std::chrono::milliseconds timeout{2'000};
   std::size_t workers = 4;
   std::uint64_t seed = 0;
+  std::optional<ServerFault> only;  ///< No other fault of a server.
+  FencedStore::Check fence = FencedStore::Check::kOn;
   std::filesystem::path folder;  ///< Exists and is empty; histories go to `histories` in it.
   std::string worker;            ///< The program of worker.cpp.
   ServerProgram server;

@@ -158,6 +158,11 @@ class EmbeddedService : public Service {
         return {};
       case ServerFault::kSyncError: return break_disk(".sync", "Input/output error", length);
       case ServerFault::kDiskFull: return break_disk(".full", "No space left", length);
+      case ServerFault::kSlowDisk:
+        std::ofstream(trigger(".slow")).flush();
+        pause_for(length);
+        std::filesystem::remove(trigger(".slow"));
+        return {};
       default: not_for_us(fault);
     }
   }

@@ -43,8 +43,9 @@ void expect(bool done, const std::filesystem::path& path) {
 }  // namespace
 
 StoreService::StoreService(const std::filesystem::path& socket,
-                           const std::filesystem::path& history)
+                           const std::filesystem::path& history, FencedStore::Check check)
     : history_(history),
+      store_(check),
       listener_(open_socket()),
       stopping_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   const sockaddr_un address = address_of(socket);

@@ -60,6 +60,7 @@ std::string_view name(ServerFault fault) {
     case ServerFault::kRollingRestart: return "rolling-restart";
     case ServerFault::kSyncError: return "disk-sync-error";
     case ServerFault::kDiskFull: return "disk-full";
+    case ServerFault::kSlowDisk: return "disk-slow";
   }
   return "unknown";
 }
@@ -83,9 +84,18 @@ std::vector<ServerFault> server_faults(ServiceKind kind) {
                                  ServerFault::kCutFollower, ServerFault::kRollingRestart});
   }
   if (kind == ServiceKind::kEmbedded) {
-    faults.insert(faults.end(), {ServerFault::kSyncError, ServerFault::kDiskFull});
+    faults.insert(faults.end(),
+                  {ServerFault::kSyncError, ServerFault::kDiskFull, ServerFault::kSlowDisk});
   }
   return faults;
+}
+
+std::optional<ServerFault> server_fault_named(std::string_view text) {
+  for (int fault = 0; fault <= static_cast<int>(ServerFault::kSlowDisk); ++fault) {
+    const auto one = static_cast<ServerFault>(fault);
+    if (name(one) == text) return one;
+  }
+  return std::nullopt;
 }
 
 milliseconds length_of(ClientFault fault, milliseconds timeout, base::Random& random) {
@@ -103,7 +113,8 @@ milliseconds length_of(ClientFault fault, milliseconds timeout, base::Random& ra
 milliseconds length_of(ServerFault fault, milliseconds timeout, base::Random& random) {
   switch (fault) {
     case ServerFault::kStopLong:
-    case ServerFault::kStopLeader: return past(timeout, random);
+    case ServerFault::kStopLeader:
+    case ServerFault::kSlowDisk: return past(timeout, random);
     case ServerFault::kCutFollower: return past(timeout, random) * 2;
     default: return a_short_while(timeout, random);
   }

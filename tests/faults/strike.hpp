@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -40,8 +41,9 @@ enum class ServerFault {
   kStopLeader,      ///< Past the sessions' time-out.
   kCutFollower,     ///< From its leader, while it goes on serving reads.
   kRollingRestart,  ///< One server after the other.
-  kSyncError,       ///< One fdatasync fails. This and the next need our own server.
+  kSyncError,       ///< One fdatasync fails. This and the next two need our own server.
   kDiskFull,        ///< Every write to the disk fails.
+  kSlowDisk,        ///< Every fdatasync takes long.
 };
 
 [[nodiscard]] std::string_view name(ClientFault fault);
@@ -55,6 +57,8 @@ struct Means {
 
 [[nodiscard]] std::vector<ClientFault> client_faults(const Means& means);
 [[nodiscard]] std::vector<ServerFault> server_faults(ServiceKind kind);
+/// Nothing: there is no such fault.
+[[nodiscard]] std::optional<ServerFault> server_fault_named(std::string_view text);
 
 /// Deals each of its cards once, in an order drawn from the seed, and then again: a short run sees
 /// many kinds, a long one all of them equally often.

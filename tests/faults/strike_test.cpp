@@ -50,8 +50,18 @@ TEST(RealFaults, LeadersAreForEnsemblesAndDisksForOurServer) {
   EXPECT_THAT(server_faults(ServiceKind::kEnsemble), Contains(ServerFault::kKillLeader));
   EXPECT_THAT(server_faults(ServiceKind::kEnsemble), Not(Contains(ServerFault::kSyncError)));
   EXPECT_THAT(server_faults(ServiceKind::kEmbedded), Contains(ServerFault::kSyncError));
+  EXPECT_THAT(server_faults(ServiceKind::kEmbedded), Contains(ServerFault::kSlowDisk));
   EXPECT_THAT(server_faults(ServiceKind::kEmbedded), Not(Contains(ServerFault::kKillLeader)));
   EXPECT_THAT(server_faults(ServiceKind::kStandalone), Contains(ServerFault::kKill));
+}
+
+TEST(RealFaults, FaultsOfServersAreFoundByTheirNames) {
+  for (const ServiceKind kind : {ServiceKind::kEnsemble, ServiceKind::kEmbedded}) {
+    for (const ServerFault fault : server_faults(kind)) {
+      EXPECT_EQ(server_fault_named(name(fault)), fault);
+    }
+  }
+  EXPECT_EQ(server_fault_named("unknown"), std::nullopt);
 }
 
 TEST(RealFaults, LongMeansPastTheSessionsTimeout) {
