@@ -9,21 +9,33 @@
 #include <memory>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/format.h>
 
 #include "demo_story.hpp"
+#include "demo_watching.hpp"
 #include "latchkey/server.hpp"
 #include "latchkey/session.hpp"
+#include "options.hpp"
 #include "process.hpp"
 #include "queue/node_name.hpp"
 #include "queue/owner.hpp"
+#include "terminal.hpp"
+#include "words.hpp"
 
 namespace latchkey::app {
 namespace {
 
+struct DemoOptions {
+  int workers = 6;
+  std::int64_t hold_ms = 1'000;
+};
+
 constexpr const char* kDirectory = "/locks/demo";
 constexpr std::chrono::seconds kPatience(60);
+
+std::int64_t now_ns() { return BootClock::now().time_since_epoch().count(); }
 
 /// Colours, on a terminal that wants them.
 struct Paint {
@@ -84,25 +96,26 @@ class Demo {
   std::string worker_behind(const std::string& node);
   [[nodiscard]] bool everyone_has_ended() const;
   int show_summary();
-  void line(std::int64_t when, const std::string& text) const;
+  void line(std::int64_t when, const std::string& text);
 
   const DemoOptions options_;
   const std::string connect_;
   Session session_;
   const Paint paint_;
-  const std::int64_t start_ = BootClock::now().time_since_epoch().count();
+  const std::int64_t start_ = now_ns();
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();  ///< The queue has changed.
   std::vector<Process> processes_;
   std::vector<WorkerStory> stories_;
   std::map<std::string, std::string> owners_;  ///< Worker by node.
   std::string shown_;
+  Chronicle chronicle_;
   int held_ = 0;
   std::int64_t killed_at_ = 0;
 };
 
-void Demo::line(std::int64_t when, const std::string& text) const {
-  fmt::print("{:6.2f} s  {}\n", static_cast<double>(when - start_) / 1e9, text);
-  std::fflush(stdout);
+void Demo::line(std::int64_t when, const std::string& text) {
+  chronicle_.add(when,
+                 fmt::format("{:6.2f} s  {}", static_cast<double>(when - start_) / 1e9, text));
 }
 
 void Demo::start_workers() {
@@ -111,7 +124,7 @@ void Demo::start_workers() {
     processes_.emplace_back(
         std::vector<std::string>{own_path(), "demo-worker", "--connect", connect_, "--directory",
                                  kDirectory, "--name", stories_.back().name, "--hold",
-                                 std::to_string(options_.hold.count())},
+                                 fmt::format("{}ms", options_.hold_ms)},
         Process::Output::kPipe);
   }
 }
@@ -141,11 +154,11 @@ void Demo::show_queue() {
   if (text.empty()) text = "(empty)";
   if (text == shown_) return;
   shown_ = text;
-  fmt::print("{:>10}{} {}\n", "", paint_.faint("queue:"), text);
-  std::fflush(stdout);
+  line(now_ns(), paint_.faint("queue: ") + text);
 }
 
 void Demo::tell(WorkerStory& story, const std::string& what) {
+  if (what == "woken") return;
   if (what == "queued") return line(story.queued, story.name + " asks for the lock");
   if (what == "released") return line(story.ended, story.name + " lets go");
   ++held_;
@@ -164,15 +177,16 @@ void Demo::kill_victim() {
     const Instant now = BootClock::now();
     const bool is_victim = held_ == 2 && killed_at_ == 0 && story.held != 0 && story.ended == 0;
     // In the middle of its work, not at the first moment of it.
-    const Instant half = Instant(Duration(story.held)) + options_.hold / 2;
+    const Instant half =
+        Instant(Duration(story.held)) + std::chrono::milliseconds(options_.hold_ms) / 2;
     if (!is_victim || now < half) continue;
     processes_[i].kill_and_reap();
     killed_at_ = now.time_since_epoch().count();
     story.ended = killed_at_;
     story.killed = true;
     line(killed_at_, paint_.bad(story.name + " is killed with kill -9 while it holds the lock"));
-    fmt::print("{:>10}{}\n", "",
-               paint_.faint("its session runs out after 2 s; then the server removes its entry"));
+    line(killed_at_,
+         paint_.faint("its session runs out after 2 s; then the server removes its entry"));
   }
 }
 
@@ -206,14 +220,17 @@ int Demo::run() {
   static_cast<void>(session_.create(kDirectory, "", {}, deadline_in(kPatience)));
   start_workers();
   show_queue();
-  const Deadline deadline = deadline_in(kPatience + options_.workers * options_.hold);
+  const Deadline deadline =
+      deadline_in(kPatience + options_.workers * std::chrono::milliseconds(options_.hold_ms));
   while (!everyone_has_ended() && !deadline.has_passed(BootClock::now())) {
     wait_for_news();
     hear_workers();
     // The watch is used up when the bell rings; until then the queue is as it was.
     if (bell_->has_rung()) show_queue();
     kill_victim();
+    print_lines(chronicle_.take(now_ns()));
   }
+  print_lines(chronicle_.take_all());
   return show_summary();
 }
 
@@ -233,11 +250,9 @@ int Demo::show_summary() {
   return verdict.good() && killed_at_ != 0 && held_ > 2 ? 0 : 1;
 }
 
-}  // namespace
-
 int run_demo(const DemoOptions& options) {
   const auto fail = [](const Error& error) {
-    fmt::print(stderr, "latchkey demo: {}\n", error.message());
+    say("latchkey demo: {}\n", error.message());
     return 69;
   };
   ServerOptions server_options;
@@ -255,7 +270,25 @@ int run_demo(const DemoOptions& options) {
       "The server is Latchkey's own, inside this process, on {}.\n\n",
       options.workers, server->connect_string());
   std::fflush(stdout);
-  return Demo(options, server->connect_string(), std::move(*session)).run();
+  const int first = Demo(options, server->connect_string(), std::move(*session)).run();
+  const bool fewer = show_watching(server->connect_string());
+  if (!fewer) say("latchkey demo: the second act did not go as promised\n");
+  return first != 0 || !fewer ? 1 : 0;
+}
+
+}  // namespace
+
+Command add_demo(CLI::App& app) {
+  const auto options = std::make_shared<DemoOptions>();
+  CLI::App* command =
+      app.add_subcommand("demo", "Watch processes queue for a lock, and one die while holding it");
+  add_number(*command, "--workers", options->workers, 3, 50, "N [6], 3 to 50",
+             "How many processes contend");
+  add_duration(*command, "--hold", options->hold_ms, "How long each holds the lock");
+  command->footer(
+      "Example:\n"
+      "  latchkey demo --workers 8 --hold 300ms");
+  return {command, [options] { return run_demo(*options); }};
 }
 
 }  // namespace latchkey::app

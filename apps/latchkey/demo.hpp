@@ -1,32 +1,22 @@
 #pragma once
 
 #include <chrono>
-#include <string>
+
+#include "command.hpp"
 
 namespace latchkey::app {
 
 /// Short, so that a dead worker's turn ends while one watches.
 inline constexpr std::chrono::milliseconds kSessionTimeout(2'000);
 
-struct DemoOptions {
-  int workers = 5;
-  std::chrono::milliseconds hold{700};
-};
+/// `latchkey demo`: workers queue for one lock, one is killed while it holds, the next takes over,
+/// and a summary says whether order, exclusion and tokens were as promised; then readers and
+/// writers with both ways to watch. The exit code is 0 only if every promise was kept.
+Command add_demo(CLI::App& app);
 
-/// Runs the demonstration: workers queue for one lock, one is killed while it holds, the next takes
-/// over, and a summary says whether order, exclusion and tokens were as promised. Returns the exit
-/// code: 0 only if they were.
-int run_demo(const DemoOptions& options);
-
-struct DemoWorkerOptions {
-  std::string connect;
-  std::string directory;
-  std::string name;
-  std::chrono::milliseconds hold{700};
-};
-
-/// One worker, as its own process: lines "queued T", "holding T TOKEN NODE", "released T" on
-/// standard output, T in nanoseconds of the boot clock.
-int run_demo_worker(const DemoWorkerOptions& options);
+/// `latchkey demo-worker`, one worker, as its own process; not for people. Lines "queued T",
+/// "holding T TOKEN NODE", "released T", "woken T N" on standard output, T in nanoseconds of the
+/// boot clock.
+Command add_demo_worker(CLI::App& app);
 
 }  // namespace latchkey::app

@@ -51,10 +51,25 @@ std::optional<std::string> read_line(const std::string& line, WorkerStory& story
     story.held = when;
   } else if (what == "released") {
     story.ended = when;
+  } else if (what == "woken" && in >> story.woken) {
+    return what;
   } else {
     return std::nullopt;
   }
   return what;
+}
+
+std::vector<std::string> Chronicle::take(std::int64_t now) {
+  std::vector<std::string> taken;
+  while (!lines_.empty() && lines_.begin()->first <= now - kPatience) {
+    taken.push_back(std::move(lines_.begin()->second));
+    lines_.erase(lines_.begin());
+  }
+  return taken;
+}
+
+std::vector<std::string> Chronicle::take_all() {
+  return take(std::numeric_limits<std::int64_t>::max());
 }
 
 }  // namespace latchkey::app

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace latchkey::app {
@@ -15,6 +18,7 @@ struct WorkerStory {
   std::int64_t ended = 0;  ///< Released, or killed.
   bool killed = false;
   std::int64_t token = 0;
+  int woken = 0;     ///< How often it looked again while it waited.
   std::string node;  ///< Its last ten digits are the place the server gave it.
 };
 
@@ -33,7 +37,30 @@ struct Verdict {
 
 [[nodiscard]] Verdict judge(std::vector<WorkerStory> stories);
 
-/// Reads a worker's line into its story. What it was: "queued", "holding", "released", or nothing.
+/// Reads a worker's line into its story. What it was: "queued", "holding",
+/// "released", "woken", or nothing.
 [[nodiscard]] std::optional<std::string> read_line(const std::string& line, WorkerStory& story);
+
+/// Lines in the order of what they tell, although several processes tell it: a line is given out
+/// once nothing from before it can be on its way any more. Times are those of WorkerStory.
+///
+///     chronicle.add(story.held, "worker 1 holds");
+///     for (const std::string& line : chronicle.take(now)) print(line);
+///
+/// Thread safety: one thread at a time.
+class Chronicle {
+ public:
+  /// How late a line may be.
+  static constexpr std::int64_t kPatience = 100'000'000;
+
+  void add(std::int64_t when, std::string line) { lines_.emplace(when, std::move(line)); }
+  /// What is older than the patience, in order.
+  [[nodiscard]] std::vector<std::string> take(std::int64_t now);
+  /// Everything that is left, in order.
+  [[nodiscard]] std::vector<std::string> take_all();
+
+ private:
+  std::multimap<std::int64_t, std::string> lines_;
+};
 
 }  // namespace latchkey::app

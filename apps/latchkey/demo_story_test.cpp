@@ -75,5 +75,28 @@ TEST(DemoStory, OtherLinesAreIgnored) {
   EXPECT_EQ(heard.held, 0);
 }
 
+TEST(DemoStory, HearsHowOftenAWorkerWasWoken) {
+  WorkerStory story;
+
+  EXPECT_EQ(read_line("woken 17 3", story), "woken");
+  EXPECT_EQ(story.woken, 3);
+  EXPECT_EQ(read_line("woken 17", story), std::nullopt);
+}
+
+TEST(Chronicle, TellsInTheOrderOfWhatHappenedAndOnlyWhatIsCertain) {
+  constexpr std::int64_t kPatience = Chronicle::kPatience;
+  Chronicle chronicle;
+  chronicle.add(20, "second");
+  chronicle.add(kPatience + 50, "third");
+  chronicle.add(10, "first");
+  using Lines = std::vector<std::string>;
+
+  EXPECT_EQ(chronicle.take(kPatience + 5), Lines());
+  EXPECT_EQ(chronicle.take(kPatience + 30), (Lines{"first", "second"}));
+  EXPECT_EQ(chronicle.take(kPatience + 60), Lines()) << "something from before may still come";
+  chronicle.add(kPatience + 40, "late");
+  EXPECT_EQ(chronicle.take_all(), (Lines{"late", "third"}));
+}
+
 }  // namespace
 }  // namespace latchkey::app

@@ -1,19 +1,86 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "bench.hpp"
+#include "command_words.hpp"
 #include "demo.hpp"
+#include "doctor.hpp"
+#include "elect.hpp"
+#include "exit_code.hpp"
+#include "hold.hpp"
 #include "latchkey/version.hpp"
+#include "ls.hpp"
+#include "manual.hpp"
+#include "once.hpp"
+#include "resize.hpp"
+#include "run.hpp"
 #include "serve.hpp"
+#include "table.hpp"
+#include "usage.hpp"
 #include "values.hpp"
+#include "wait.hpp"
+#include "watch.hpp"
+#include "words.hpp"
 
+namespace latchkey::app {
 namespace {
 
-constexpr int kUsage = 64;
+/// Every subcommand, in the order of the help, in groups.
+struct Row {
+  std::string_view name;
+  const char* group;
+  Command (*add)(CLI::App&);
+};
+
+constexpr Row kTable[] = {
+    {"run", "Commands under a lock", add_run},
+    {"once", "Commands under a lock", add_once},
+    {"elect", "Commands under a lock", add_elect},
+    {"hold", "Locks by hand", add_hold},
+    {"release", "Locks by hand", add_release},
+    {"resize", "Locks by hand", add_resize},
+    {"ls", "Looking and asking", add_ls},
+    {"who", "Looking and asking", add_who},
+    {"watch", "Looking and asking", add_watch},
+    {"wait", "Looking and asking", add_wait},
+    {"revoke", "Looking and asking", add_revoke},
+    {"doctor", "Looking and asking", add_doctor},
+    {"gc", "Looking and asking", add_gc},
+    {"serve", "The server", add_serve},
+    {"demo", "The server", add_demo},
+    {"bench", "The server", add_bench},
+    {"demo-worker", "", add_demo_worker},
+    {"hold-keeper", "", add_hold_keeper},
+    {"generate", "", add_generate},
+};
+
+constexpr const char* kFooter =
+    "A NAME without a leading slash lives under /locks; with one it is the path as it stands.\n"
+    "latchkey SUBCOMMAND --help has the options and examples.";
+
+/// All of them, or the one that was named: a command in a script is started often, and all their
+/// options are a good part of its start.
+std::vector<Command> add_commands(CLI::App& app, std::string_view named) {
+  // The manual is made of all.
+  const bool one = named != "generate" && std::ranges::count(kTable, named, &Row::name) == 1;
+  std::vector<Command> commands;
+  for (const Row& row : kTable) {
+    if (one && row.name != named) continue;
+    commands.push_back(row.add(app));
+    commands.back().app->group(row.group);
+  }
+  return commands;
+}
 
 std::string known_commands(const CLI::App& app) {
   std::string known;
@@ -24,101 +91,103 @@ std::string known_commands(const CLI::App& app) {
   return known;
 }
 
-/// CLI11 lists everything it could not place, values too; people look for the option that does not
-/// exist. Empty if that is not the trouble.
-std::string unknown_option(const CLI::App& command, const std::vector<std::string>& words) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : command.get_options()) known.push_back(option->get_name());
-  for (const std::string& word : words) {
-    const std::string name = word.substr(0, word.find('='));
-    if (!name.starts_with("--") || name == "--help") continue;
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string meant = latchkey::app::closest(name, known);
-    return "there is no option " + name + (meant.empty() ? "" : "; did you mean " + meant + "?");
-  }
-  return {};
-}
-
 /// What is wrong with the command line, and where to read on.
-int complain(const CLI::App& app, const CLI::ParseError& error,
-             const std::vector<std::string>& words) {
+int complain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
   for (const CLI::App* parsed : app.get_subcommands()) command = parsed;
   const std::string name = command == &app ? "latchkey" : "latchkey " + command->get_name();
-  std::string text = error.what();
-  if (const std::string unknown = unknown_option(*command, words);
-      dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
-    text = unknown;
-  } else if (error.get_name() == "RequiredError" && command == &app) {
-    text = "which subcommand? There is: " + known_commands(app);
-  }
-  std::cerr << name << ": " << text << "\nSee " << name << " --help.\n";
-  return kUsage;
+  const bool lacks_command = error.get_name() == "RequiredError" && command == &app;
+  const std::string text = lacks_command ? "which subcommand? There is: " + known_commands(app)
+                                         : explain(*command, error);
+  std::cerr << name << ": " << printable(text) << "\nUsage: " << usage_of(*command) << "\nSee "
+            << name << " --help.\n";
+  return dynamic_cast<const CLI::ConfigError*>(&error) != nullptr ? kConfiguration : kUsage;
 }
 
 /// CLI11 takes an unknown first word for an argument. 0 if it is known.
 int refuse_unknown(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == word) return 0;
+    if (!command->get_group().empty()) known.push_back(command->get_name());
   }
-  std::cerr << "latchkey: there is no subcommand \"" << word
-            << "\". There is: " << known_commands(app) << ". latchkey --help says more.\n";
+  const std::string meant = closest(word, known);
+  std::cerr << "latchkey: there is no subcommand \"" << printable(word) << "\". "
+            << (meant.empty() ? "" : "Did you mean " + meant + "? ")
+            << "There is: " << known_commands(app) << ". latchkey --help says more.\n";
   return kUsage;
 }
 
-}  // namespace
+/// `latchkey help` and `latchkey help run`.
+int help(CLI::App& app, const std::string& word) {
+  if (word.empty()) return std::cout << app.help(), kOk;
+  if (const int code = refuse_unknown(app, word); code != 0) return code;
+  std::cout << app.get_subcommand(word)->help("latchkey");
+  return kOk;
+}
 
-/// The command line: one subcommand, one file. Exit codes: what the subcommand says; 64 for a usage
-/// error.
-int main(int argc, char** argv) {
-  CLI::App app("latchkey: fair distributed locks over ZooKeeper's protocol");
+/// What there is to parse: without the words of a command that is to be run, which gets them.
+std::vector<std::string> own_words(const std::vector<Command>& commands, int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  for (const Command& command : commands) {
+    if (words.empty() || !command.words || command.app->get_name() != words.front()) continue;
+    std::vector<std::string> rest(words.begin() + 1, words.end());
+    *command.words = take_command(*command.app, rest);
+    words.resize(1);
+    words.insert(words.end(), rest.begin(), rest.end());
+    break;
+  }
+  return words;
+}
+
+/// What we were started without would otherwise be the number of the next file or connection, and
+/// get what is meant for people. It stays of no use, and the command finds it closed as we did.
+void fill_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    ::open("/dev/null", O_CLOEXEC | (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
+
+/// Half a table must not look like a whole one.
+int check_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush()) return code;
+  say("latchkey: cannot write to standard output\n");
+  return code == kOk ? kOsError : code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("latchkey: fair locks for people and scripts, on one machine or a fleet");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("latchkey ") + LATCHKEY_VERSION);
-  app.footer("Examples:\n  latchkey demo --workers 8\n  latchkey serve --data ./data");
+  app.footer(kFooter);
+  app.formatter(std::make_shared<HelpForm>());
+  const std::string first = argc > 1 ? argv[1] : "";
+  const std::vector<Command> commands = add_commands(app, first);
 
-  latchkey::app::DemoOptions demo;
-  std::int64_t demo_hold_ms = demo.hold.count();
-  CLI::App* demo_command =
-      app.add_subcommand("demo", "Watch processes queue for a lock, and one die while holding it");
-  demo_command->add_option("--workers", demo.workers, "How many processes contend")
-      ->check(CLI::Range(3, 50))
-      ->option_text("N [5], 3 to 50");
-  demo_command->add_option("--hold", demo_hold_ms, "How long each holds the lock, in milliseconds")
-      ->check(CLI::Range(50, 10'000))
-      ->option_text("MS [700], 50 to 10000");
-  demo_command->footer("Example:\n  latchkey demo --workers 8 --hold 300");
-
-  latchkey::app::DemoWorkerOptions worker;
-  std::int64_t worker_hold_ms = worker.hold.count();
-  CLI::App* worker_command = app.add_subcommand("demo-worker", "One process of the demonstration");
-  worker_command->group("");  // Not for people: left out of the help.
-  worker_command->add_option("--connect", worker.connect)->required();
-  worker_command->add_option("--directory", worker.directory)->required();
-  worker_command->add_option("--name", worker.name)->required();
-  worker_command->add_option("--hold", worker_hold_ms);
-
-  latchkey::app::ServeOptions serve;
-  const CLI::App* serve_command = add_serve(app, serve);
-
-  if (argc > 1 && argv[1] == std::string_view("help")) {
-    std::cout << app.help();
-    return 0;
+  if (first == "help") return help(app, argc > 2 ? argv[2] : "");
+  if (!first.empty() && first[0] != '-') {
+    if (const int code = refuse_unknown(app, first); code != 0) return code;
   }
-  if (argc > 1 && argv[1][0] != '-') {
-    if (const int code = refuse_unknown(app, argv[1]); code != 0) return code;
-  }
-
+  const std::vector<std::string> words = own_words(commands, argc, argv);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return complain(app, error, {argv + 1, argv + argc});
+    return complain(app, error);
   }
-  if (demo_command->parsed()) {
-    demo.hold = std::chrono::milliseconds(demo_hold_ms);
-    return latchkey::app::run_demo(demo);
-  }
-  if (serve_command->parsed()) return latchkey::app::run_serve(serve);
-  worker.hold = std::chrono::milliseconds(worker_hold_ms);
-  return latchkey::app::run_demo_worker(worker);
+  const auto chosen = std::find_if(commands.begin(), commands.end(),
+                                   [](const Command& one) { return one.app->parsed(); });
+  return chosen->run();
+}
+
+}  // namespace
+}  // namespace latchkey::app
+
+/// The command line: one subcommand, one file. Exit codes: what the subcommand says; 64 for a usage
+/// error, 78 for a configuration file that cannot be used.
+int main(int argc, char** argv) {
+  latchkey::app::fill_standard_descriptors();
+  const int code = latchkey::app::run(argc, argv);
+  return latchkey::app::check_output(code);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Unit = std::pair<std::string_view, double>;
 
-constexpr Unit kTimes[] = {{"", 1},         {"ms", 1},        {"s", 1'000},
+constexpr Unit kTimes[] = {{"", 1'000},     {"ms", 1},        {"s", 1'000},
                            {"min", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
 constexpr double kKilo = 1'024;
 constexpr Unit kSizes[] = {{"", 1},
@@ -92,6 +92,10 @@ std::optional<std::vector<std::string>> take_values(std::string_view rest) {
 
 /// How many letters have to be changed, added or left out to make one of the other.
 std::size_t distance(std::string_view a, std::string_view b) {
+  // Fingers that were too quick: the same letters in another order.
+  if (a != b && a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin())) {
+    return 1;
+  }
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -116,16 +120,34 @@ Result<std::int64_t> parse_duration(std::string_view text) {
   return static_cast<std::int64_t>(*ms);
 }
 
-Result<std::size_t> parse_count(std::string_view text) {
+Result<std::int64_t> parse_duration_or_zero(std::string_view text) {
+  const std::optional<double> ms = measure(text, kTimes);
+  if (ms && *ms < 0) return invalid(quoted(text) + " is less than nothing; write 0 or more");
+  if (ms && *ms == 0) return 0;
+  return parse_duration(text);
+}
+
+Result<std::size_t> parse_count(std::string_view text, std::size_t least, std::size_t most) {
   const std::optional<double> count = measure(text, kSizes);
-  constexpr double kMost = 1e15;
   if (!count || *count != std::floor(*count)) {
     return invalid(quoted(text) + " is no count; write 500, or 64K, 16M, 4G for bytes");
   }
-  if (*count < 1 || *count > kMost) {
-    return invalid(quoted(text) + " does not lie between 1 and 10^15");
+  if (*count < static_cast<double>(least)) {
+    return invalid(quoted(text) + " is too small; choose at least " + std::to_string(least));
+  }
+  if (*count > static_cast<double>(most)) {
+    return invalid(quoted(text) + " is too large; choose at most " + std::to_string(most));
   }
   return static_cast<std::size_t>(*count);
+}
+
+Result<int> parse_number(std::string_view text, int least, int most) {
+  int number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error == std::errc() && end == last && number >= least && number <= most) return number;
+  return invalid(quoted(text) + " is no number from " + std::to_string(least) + " to " +
+                 std::to_string(most));
 }
 
 Result<bool> parse_bool(std::string_view text) {

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Values, ATimeHasAUnit) {
-  EXPECT_EQ(parse_duration("250").value(), 250);
+  EXPECT_EQ(parse_duration("250").value(), 250'000) << "seconds, as everywhere";
   EXPECT_EQ(parse_duration("250ms").value(), 250);
   EXPECT_EQ(parse_duration("1.5s").value(), 1'500);
   EXPECT_EQ(parse_duration("2 min").value(), 120'000);
@@ -30,12 +30,45 @@ TEST(Values, ATimeThatIsNoneSaysHowToWriteOne) {
   }
 }
 
+TEST(Values, WhatFlockCallsSecondsIsSeconds) {
+  EXPECT_EQ(parse_duration_or_zero("5").value(), 5'000);
+  EXPECT_EQ(parse_duration_or_zero("0.5").value(), 500);
+  EXPECT_EQ(parse_duration_or_zero("0").value(), 0);
+  EXPECT_EQ(parse_duration_or_zero("0.0").value(), 0);
+  EXPECT_EQ(parse_duration_or_zero("-1").error().message(),
+            "\"-1\" is less than nothing; write 0 or more");
+  EXPECT_EQ(parse_duration_or_zero("250ms").value(), 250);
+  EXPECT_EQ(parse_duration_or_zero("2min").value(), 120'000);
+  for (const std::string text : {"", ".", "1.2.3", "soon", "-1", "0.0001"}) {
+    EXPECT_FALSE(parse_duration_or_zero(text)) << text;
+  }
+}
+
+TEST(Values, AWordIsFoundThoughItsLettersAreInAnotherOrder) {
+  EXPECT_EQ(closest("rnu", {"once", "run", "serve"}), "run");
+  EXPECT_EQ(closest("sevre", {"once", "run", "serve"}), "serve");
+  EXPECT_EQ(closest("bogus", {"once", "run", "serve"}), "");
+}
+
+constexpr std::size_t kMany = std::size_t{1} << 40U;
+
 TEST(Values, ACountMayHaveAUnitOfBytes) {
-  EXPECT_EQ(parse_count("500").value(), 500U);
-  EXPECT_EQ(parse_count("4GB").value(), std::size_t{4} << 30U);
-  EXPECT_EQ(parse_count("64K").value(), 65'536U);
+  EXPECT_EQ(parse_count("500", 1, kMany).value(), 500U);
+  EXPECT_EQ(parse_count("4GB", 1, kMany).value(), std::size_t{4} << 30U);
+  EXPECT_EQ(parse_count("64K", 1, kMany).value(), 65'536U);
   for (const std::string text : {"", "12abc", "1.5", "0", "-4", "many"}) {
-    EXPECT_FALSE(parse_count(text)) << text;
+    EXPECT_FALSE(parse_count(text, 1, kMany)) << text;
+  }
+}
+
+TEST(Values, ACountThatIsTooSmallOrTooLargeSaysWhatWouldDo) {
+  for (const std::string text : {"0", "-4", "1023"}) {
+    EXPECT_EQ(parse_count(text, 1'024, 65'536).error().message(),
+              '"' + text + "\" is too small; choose at least 1024");
+  }
+  for (const std::string text : {"65537", "1G", "1e300"}) {
+    EXPECT_EQ(parse_count(text, 1'024, 65'536).error().message(),
+              '"' + text + "\" is too large; choose at most 65536");
   }
 }
 
@@ -76,6 +109,16 @@ TEST(Values, TheOptionThatWasMeantIsFound) {
   EXPECT_EQ(closest("--date", known), "--data");
   EXPECT_EQ(closest("--everything", known), "");
   EXPECT_EQ(closest("--x", {}), "");
+}
+
+TEST(Values, ANumberIsWholeAndWithinItsBounds) {
+  EXPECT_EQ(parse_number("0", 0, 255).value(), 0);
+  EXPECT_EQ(parse_number("255", 0, 255).value(), 255);
+  for (const char* text : {"", "-1", "256", "1.5", "two", "1x", " 1", "99999999999"}) {
+    const auto number = parse_number(text, 0, 255);
+    ASSERT_FALSE(number) << text;
+    EXPECT_EQ(number.error().message(), '"' + std::string(text) + "\" is no number from 0 to 255");
+  }
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "service.hpp"
+
+/// Where the service is, as a function of what was said and where. No file is looked at here.
+namespace latchkey::app {
+
+/// What the surroundings say; an empty text is one that is not set.
+struct Environment {
+  std::string connect;      ///< LATCHKEY_CONNECT
+  std::string config;       ///< LATCHKEY_CONFIG
+  std::string config_home;  ///< XDG_CONFIG_HOME
+  std::string state_home;   ///< XDG_STATE_HOME
+  std::string runtime_dir;  ///< XDG_RUNTIME_DIR
+  std::string home;
+  uid_t user = 0;
+};
+
+/// A configuration file that may be there, or has to because somebody named it.
+struct ConfigFile {
+  std::string path;
+  bool required = false;
+
+  friend bool operator==(const ConfigFile&, const ConfigFile&) = default;
+};
+
+/// Where to look for a configuration, best first; the first that is there is the one.
+[[nodiscard]] std::vector<ConfigFile> config_files(const ServiceOptions& typed,
+                                                   const Environment& environment);
+
+/// The user's own server: its folder, and names for its socket, best first. A socket's name may not
+/// be long, and not every folder can be used: the one who starts the server chooses, and writes the
+/// name down in the folder.
+struct OwnServer {
+  std::string folder;
+  std::vector<std::string> sockets;
+  std::chrono::milliseconds idle_stop{600'000};
+};
+
+/// Whom to ask and how.
+struct Place {
+  std::string connect;           ///< Empty: our own server.
+  std::string source;            ///< Who says so: "--connect", "LATCHKEY_CONNECT", a file.
+  std::optional<OwnServer> own;  ///< Set if `connect` is empty.
+  std::string chroot;
+  std::chrono::milliseconds timeout{10'000};
+  std::string credentials_file;
+  TlsOptions tls;
+};
+
+/// The command line before the environment before the file before our own server; every setting for
+/// itself. `file` is what the configuration says, with its name in config_file if there is one.
+/// Errors: kInvalidOption if there is neither a service nor a folder to keep one's own in.
+[[nodiscard]] Result<Place> locate(const ServiceOptions& typed, const Environment& environment,
+                                   const ServiceOptions& file);
+
+}  // namespace latchkey::app

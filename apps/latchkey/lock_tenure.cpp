@@ -1,0 +1,149 @@
+#include "lock_tenure.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "exit_code.hpp"
+#include "waiting_line.hpp"
+
+namespace latchkey::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long the service may take to answer for the first time.
+constexpr Duration kShortestSearch = 5s;
+constexpr Duration kLongestSearch = 10s;
+/// Whoever gets the lock sooner than this sees no line about waiting.
+constexpr auto kSilence = 200ms;
+
+}  // namespace
+
+LockWish lock_wish(const CommandOptions& options, const WaitOptions& wait,
+                   std::function<Lock(const Session&)> make) {
+  LockWish wish{.service = options.service, .make = std::move(make)};
+  if (!wait.waits()) wish.wait = LockWish::Wait::kNo;
+  if (wait.wait_ms) wish.patience = std::chrono::milliseconds(*wait.wait_ms);
+  wish.busy_code = wait.conflict_code;
+  if (::isatty(STDERR_FILENO) != 0) {
+    wish.while_waiting = [path = *lock_path(options.name)](const Session& session) {
+      return show_waiting(session, path);
+    };
+  }
+  return wish;
+}
+
+Tenure::Refusal refusal_of(const Error& error, int busy_code) {
+  const int code = exit_code_of(error.code());
+  if (code == kBusy) return {busy_code, error.message(), Tenure::Refusal::Said::kIfVerbose};
+  // What the library says of a semaphore's permits is -N here.
+  const bool semaphore = error.message().find(" is a semaphore") != std::string::npos;
+  return {code, error.message() + (semaphore ? " (latchkey run -N TOTAL takes one)" : "")};
+}
+
+LockTenure::LockTenure(LockWish wish)
+    : SessionTenure(wish.service), wish_(std::move(wish)), deadline_(deadline_in(wish_.patience)) {}
+
+LockTenure::~LockTenure() {
+  stop_.request_stop();
+  all_gone();
+  join();
+}
+
+void LockTenure::contend(std::function<void(News)> tell) {
+  stop_ = std::stop_source();
+  departure_ = std::make_shared<Departure>();
+  tell_ = std::move(tell);
+  answered_ = false;
+  work([this, stop = stop_] {
+    News news = ask(stop);
+    const bool is_ours = std::holds_alternative<Grant>(news);
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(answered_, true)) return;
+      tell_(std::move(news));
+    }
+    // Only now: a wish or a loss that is there already is one of what has been granted.
+    if (is_ours) listen();
+  });
+}
+
+void LockTenure::withdraw() {
+  stop_.request_stop();
+  const std::lock_guard lock(mutex_);
+  // Without a session nothing of us is on the server, and there is nothing to wait for.
+  if (!session_ && !std::exchange(answered_, true)) tell_(Refusal{kBusy});
+}
+
+Tenure::News LockTenure::ask(std::stop_source stop) {
+  std::optional<Session> session = this->session();
+  if (!session) {
+    const bool waits = wish_.wait == LockWish::Wait::kYes;
+    const Duration within =
+        waits ? std::clamp(wish_.patience, kShortestSearch, kLongestSearch) : kShortestSearch;
+    auto opened = search(deadline_in(within));
+    if (!opened) return refusal_of(opened.error(), kNoServer);
+    session = *opened;
+  }
+  lock_ = wish_.make(*session);
+  if (auto refusal = before_queue(*session, *lock_, stop)) return *refusal;
+  auto lease = wait(*session, stop.get_token());
+  if (auto why = why_stopped(*lock_)) return *why;
+  if (!lease) return refusal_of(lease.error(), wish_.busy_code);
+  if (auto refusal = before_command(*session, *lock_)) return *refusal;
+  if (lease->lost().stop_requested()) {
+    return Refusal{kLost, lock_->path() + " was lost before the command could start"};
+  }
+  lease_ = std::move(*lease);
+  return Grant{lock_->path(), lease_->node(), to_string(lease_->token())};
+}
+
+Result<Lease> LockTenure::wait(const Session& session, std::stop_token stop) const {
+  if (wish_.wait == LockWish::Wait::kNo) {
+    return lock_->try_lock(deadline_in(kAnswerPatience), std::move(stop));
+  }
+  if (!wish_.while_waiting) return lock_->lock(deadline_, std::move(stop));
+  auto lease = lock_->lock_async(deadline_, std::move(stop)).future();
+  std::shared_ptr<void> line;
+  if (lease.wait_for(kSilence) != std::future_status::ready) line = wish_.while_waiting(session);
+  lease.wait();
+  return lease.get();
+}
+
+void LockTenure::listen() {
+  on_wish_ =
+      std::make_unique<StopCallback>(lease_->release_requested(), [tell = tell_] { tell(Wish{}); });
+  on_loss_ = std::make_unique<StopCallback>(
+      lease_->lost(), [tell = tell_, departure = departure_, timeout = session_->timeout()] {
+        tell(Loss{});
+        // The lock passes on when this returns, if the service is there: not before the last
+        // process is gone (H95).
+        departure->wait(timeout);
+      });
+}
+
+void LockTenure::all_gone() {
+  if (departure_) departure_->complete();
+}
+
+std::optional<Tenure::Refusal> LockTenure::release(const std::optional<keeping::Ending>& ending) {
+  all_gone();
+  join();  // The thread that told the grant may still be about to listen.
+  std::optional<Refusal> refusal;
+  if (ending) refusal = after_command(*session_, *lock_, *lease_, *ending);
+  on_wish_.reset();
+  on_loss_.reset();
+  lease_->release();
+  return refusal;
+}
+
+void LockTenure::close() {
+  stop_.request_stop();
+  all_gone();
+  end();
+}
+
+}  // namespace latchkey::app

@@ -1,0 +1,71 @@
+#include "session_tenure.hpp"
+
+#include <utility>
+
+namespace latchkey::app {
+namespace {
+
+constexpr std::chrono::seconds kCloseWithin(2);
+
+}  // namespace
+
+void Departure::complete() {
+  const std::lock_guard lock(mutex_);
+  complete_ = true;
+  changed_.notify_all();
+}
+
+void Departure::wait(Duration most) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, most, [this] { return complete_; });
+}
+
+SessionTenure::SessionTenure(ServiceOptions service) : service_(std::move(service)) {}
+
+SessionTenure::~SessionTenure() { join(); }
+
+keeping::LeaseTimes SessionTenure::lease() const {
+  const std::lock_guard lock(mutex_);
+  return session_ ? lease_of(*session_) : keeping::LeaseTimes{};
+}
+
+void SessionTenure::work(std::function<void()> task) {
+  join();
+  thread_ = std::thread(std::move(task));
+}
+
+Result<Session> SessionTenure::search(Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return Error(Code::kCancelled, "nobody waits for it any more");
+    searching_ = true;
+  }
+  auto opened = open_service(service_, deadline);
+  const std::lock_guard lock(mutex_);
+  searching_ = false;
+  if (opened) session_ = *opened;
+  return opened;
+}
+
+void SessionTenure::end() {
+  std::optional<Session> open;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    if (searching_) return;
+    open = session_;
+  }
+  if (open) static_cast<void>(open->close(deadline_in(kCloseWithin)));
+  join();
+}
+
+void SessionTenure::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::optional<Session> SessionTenure::session() const {
+  const std::lock_guard lock(mutex_);
+  return session_;
+}
+
+}  // namespace latchkey::app

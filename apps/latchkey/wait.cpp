@@ -1,0 +1,159 @@
+#include "wait.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "exit_code.hpp"
+#include "options.hpp"
+#include "queue_view.hpp"
+#include "service.hpp"
+#include "terminal.hpp"
+#include "until.hpp"
+#include "words.hpp"
+
+namespace latchkey::app {
+namespace {
+
+struct WaitOptions {
+  ServiceOptions service;
+  std::string name;
+  std::int64_t wait_ms = 0;  ///< 0: for ever.
+  bool force = false;
+};
+
+Deadline deadline_of(const WaitOptions& options) {
+  return options.wait_ms == 0 ? Deadline::never()
+                              : deadline_in(std::chrono::milliseconds(options.wait_ms));
+}
+
+int wait(const WaitOptions& options) {
+  const Result<std::string> path = lock_path(options.name);
+  if (!path) return complain("wait", path.error());
+  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  if (!session) return complain("wait", session.error());
+  // Only from here: that there is a server does not depend on how patient somebody is.
+  const Result<void> freed = wait_until(*session, *path, is_free, deadline_of(options));
+  if (freed) return kOk;
+  if (freed.error() != Code::kTimedOut) return complain("wait", freed.error());
+  const Result<Queue> lock = inspect(*session, *path, deadline_in(kAnswerPatience));
+  if (lock && is_free(*lock)) return kOk;
+  say("latchkey wait: not free in time; {}\n", lock ? queue_line(*lock) : lock.error().message());
+  return ExitCode::kBusy;
+}
+
+/// Holders' nodes, by full path. A path that is such a node itself stands for its own.
+Result<std::vector<std::string>> find_holders(Session& session, const std::string& path) {
+  const Deadline deadline = deadline_in(kAnswerPatience);
+  const Result<Queue> lock = inspect(session, path, deadline);
+  if (!lock) return lock.error();
+  std::vector<std::string> nodes;
+  for (const QueueEntry* holder : lock->holders()) nodes.push_back(path + "/" + holder->node);
+  const std::size_t slash = path.rfind('/');
+  if (!nodes.empty() || !lock->exists || slash == 0) return nodes;
+  const Result<Queue> above = inspect(session, path.substr(0, slash), deadline);
+  if (!above) return above.error();
+  const bool entry = std::ranges::any_of(above->entries, [&](const QueueEntry& one) {
+    return one.node == path.substr(slash + 1) && one.standing != QueueEntry::Standing::kForeign;
+  });
+  if (entry) nodes.push_back(path);
+  return nodes;
+}
+
+/// How many were asked, or made to let go. Whoever went meanwhile has let go.
+Result<int> ask(Session& session, const std::vector<std::string>& nodes, bool force) {
+  int asked = 0;
+  for (const std::string& node : nodes) {
+    const Result<void> done = force ? session.remove(node, deadline_in(kAnswerPatience))
+                                    : latchkey::revoke(session, node, deadline_in(kAnswerPatience));
+    if (!done && done.error() != Code::kNoNode) return done.error();
+    if (done) ++asked;
+    if (done) {
+      say("latchkey revoke: {} {}\n", force ? "removed" : "asked", printable(node));
+    }
+  }
+  return asked;
+}
+
+/// Leaders' entries have a name of their own, and their data is the leader's name: a wish written
+/// there would be taken for it.
+bool is_leaders(const std::string& node) {
+  return node.find("latch-", node.rfind('/')) != std::string::npos;
+}
+
+int revoke_holders(const WaitOptions& options) {
+  const Result<std::string> path = lock_path(options.name);
+  if (!path) return complain("revoke", path.error());
+  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  if (!session) return complain("revoke", session.error());
+  const Result<std::vector<std::string>> nodes = find_holders(*session, *path);
+  if (!nodes) return complain("revoke", nodes.error());
+  if (!options.force && std::ranges::any_of(*nodes, is_leaders)) {
+    say("latchkey revoke: {0} is an election, and a leader cannot be asked: end its process, or "
+        "take the lead away with latchkey revoke --force {0}\n",
+        printable(options.name));
+    return kIncompatible;
+  }
+  const Result<int> asked = ask(*session, *nodes, options.force);
+  if (!asked) return complain("revoke", asked.error());
+  if (*asked == 0) {
+    say("latchkey revoke: nobody holds {}\n", printable(options.name));
+    return ExitCode::kBusy;
+  }
+  if (options.wait_ms == 0) return kOk;
+  const std::string directory = nodes->front() == *path ? path->substr(0, path->rfind('/')) : *path;
+  const std::set<std::string> all(nodes->begin(), nodes->end());
+  const auto gone = [&](const Queue& lock) {
+    return std::ranges::none_of(lock.entries, [&](const QueueEntry& entry) {
+      return all.contains(directory + "/" + entry.node);
+    });
+  };
+  const Result<void> left = wait_until(*session, directory, gone, deadline_of(options));
+  return left ? kOk : complain("revoke", left.error());
+}
+
+}  // namespace
+
+Command add_wait(CLI::App& app) {
+  const auto options = std::make_shared<WaitOptions>();
+  CLI::App* command = app.add_subcommand("wait", "Wait until a lock is free, and take nothing");
+  command->add_option("NAME", options->name, "The lock")->required();
+  add_duration(*command, "-w,--wait", options->wait_ms, "At most so long; else for ever");
+  add_service_options(*command, options->service);
+  command->footer(
+      "Examples:\n"
+      "  latchkey wait deploy && echo over\n"
+      "  latchkey wait -w 30s deploy\n"
+      "\n"
+      "Exit code: 0 when nobody holds it and nobody waits for it, 1 if that took too long.\n"
+      "Somebody may take it right after: to have it to yourself use latchkey run.");
+  return {command, [options] { return wait(*options); }};
+}
+
+Command add_revoke(CLI::App& app) {
+  const auto options = std::make_shared<WaitOptions>();
+  CLI::App* command = app.add_subcommand("revoke", "Ask whoever holds a lock to let go");
+  command->add_option("NAME", options->name, "The lock, or the path of one entry of its queue")
+      ->required();
+  add_duration(*command, "-w,--wait", options->wait_ms, "Wait so long for them to let go");
+  command->add_flag("--force", options->force,
+                    "Remove the holder's entry instead of asking: it has lost the lock then");
+  add_service_options(*command, options->service);
+  command->footer(
+      "Examples:\n"
+      "  latchkey revoke backup\n"
+      "  latchkey revoke -w 10s backup\n"
+      "  latchkey revoke --force backup     # the holder finds that it has lost the lock\n"
+      "\n"
+      "Asking is a wish: latchkey run and hold follow it, and so do programs that listen, those "
+      "of\n"
+      "Curator too; the leader of an election can only be made to, with --force. Exit code: 0\n"
+      "asked, 1 nobody holds it or nobody let go in time, 76 it is an election.");
+  return {command, [options] { return revoke_holders(*options); }};
+}
+
+}  // namespace latchkey::app

@@ -1,0 +1,46 @@
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "command/invocation.hpp"
+
+/// What `latchkey demo` shows; that it keeps its promises it judges itself.
+namespace latchkey::test_support {
+namespace {
+
+/// Which of the read-write lock's turns somebody has part in: readers hold together.
+const std::map<std::string, int> kTurns = {{"writer 1", 1}, {"reader 1", 2}, {"reader 2", 2},
+                                           {"reader 3", 2}, {"writer 2", 3}, {"reader 4", 4},
+                                           {"reader 5", 4}, {"writer 3", 5}};
+
+TEST(DemoCommand, TellsEverythingInTheOrderInWhichItHappened) {
+  const NewUser ann;
+
+  const Ran ran = ann.run({"demo", "--workers", "3", "--hold", "200ms"});
+
+  ASSERT_EQ(ran.status, (ExitStatus{0, 0})) << ran.out << ran.err;
+  std::vector<double> times;
+  std::vector<int> left;
+  std::vector<int> right;
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" s  ") == 6) times.push_back(std::stod(line));
+    if (!line.ends_with(" holds")) continue;
+    const std::size_t from = line.find_first_not_of(' ');
+    const std::string name = line.substr(from, line.size() - from - 6);
+    ASSERT_TRUE(kTurns.contains(name)) << line;
+    (from == 2 ? left : right).push_back(kTurns.at(name));
+  }
+  EXPECT_GT(times.size(), 10U);
+  EXPECT_TRUE(std::ranges::is_sorted(times)) << ran.out;
+  EXPECT_EQ(left, (std::vector{1, 2, 2, 2, 3, 4, 4, 5})) << ran.out;
+  EXPECT_EQ(right, left) << ran.out;
+}
+
+}  // namespace
+}  // namespace latchkey::test_support
