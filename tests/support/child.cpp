@@ -92,11 +92,13 @@ struct Launch {
   int err = -1;  ///< -1 keeps ours.
   int report = -1;
   pid_t parent = -1;
+  bool is_job = false;
 };
 
 [[noreturn]] void become(const Launch& launch) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.parent) ::_exit(127);  // The parent ended before the line above.
+  if (launch.is_job) ::setpgid(0, 0);
   sigset_t none;
   ::sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
@@ -154,6 +156,7 @@ Child::Child(const std::vector<std::string>& command, const ChildOptions& option
                 report.write.get(),
                 ::getpid()};
   if (!options.folder.empty()) launch.folder = options.folder.c_str();
+  launch.is_job = options.is_job;
   Fd file;
   if (!options.output_file.empty()) {
     file = Fd(::open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));

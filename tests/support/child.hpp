@@ -25,6 +25,9 @@ struct ChildOptions {
   std::filesystem::path folder;          ///< Working folder; empty means ours.
   std::filesystem::path output_file;     ///< Takes stdout and stderr instead of the capture.
   std::vector<std::string> environment;  ///< "NAME=value", on top of our own.
+  /// A process group of its own, as a shell gives to each job: without one SIGTSTP does nothing
+  /// where the tests themselves are nobody's job.
+  bool is_job = false;
 };
 
 /// A program started by a test.

@@ -46,11 +46,27 @@ void EmbeddedServer::start(Deadline deadline) {
   }
 }
 
+std::size_t EmbeddedServer::most_memory_mb() const {
+  std::ifstream status("/proc/" + std::to_string(pid()) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6)) / 1'024;
+  }
+  return 0;
+}
+
 void EmbeddedServer::kill() {
   if (!process_) return;
   process_->signal(SIGKILL);
   static_cast<void>(process_->wait(deadline_in(std::chrono::seconds(10))));
   process_.reset();
+}
+
+void EmbeddedServer::pause() {
+  if (running()) process_->pause();
+}
+
+void EmbeddedServer::resume() {
+  if (running()) process_->resume();
 }
 
 std::string EmbeddedServer::word(std::string_view word) const {

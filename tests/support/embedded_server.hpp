@@ -43,6 +43,9 @@ class EmbeddedServer {
   /// Starts the process and does not wait.
   void launch();
   void kill();
+  /// The process stands still but its sockets stay open.
+  void pause();
+  void resume();
   [[nodiscard]] bool running() { return process_ && process_->running(); }
   /// Of the process that launch() or start() made.
   [[nodiscard]] pid_t pid() const { return process_->pid(); }
@@ -50,6 +53,9 @@ class EmbeddedServer {
   [[nodiscard]] std::optional<ExitStatus> wait(Deadline deadline) {
     return process_->wait(deadline);
   }
+
+  /// The most that the process ever held in memory, in MiB.
+  [[nodiscard]] std::size_t most_memory_mb() const;
 
   [[nodiscard]] std::filesystem::path data() const;
   /// Everything that its processes have said since the last launch().

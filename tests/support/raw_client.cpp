@@ -18,9 +18,11 @@ bool RawClient::dial() {
 
 std::optional<wire::ConnectResponse> RawClient::connect(int timeout_ms,
                                                         const wire::ConnectResponse& earlier,
-                                                        std::int64_t seen_zxid) {
+                                                        std::int64_t seen_zxid,
+                                                        std::int32_t version) {
   if (!dial()) return std::nullopt;
   wire::ConnectRequest request;
+  request.protocol_version = version;
   request.timeout_ms = timeout_ms;
   request.last_zxid_seen = seen_zxid;
   request.session_id = earlier.session_id;

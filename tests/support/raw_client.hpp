@@ -40,11 +40,13 @@ class RawClient {
   bool dial();
 
   /// Opens a session, or, with an answer of an earlier connect(), attaches to that one again. A
-  /// server that has seen less than `seen_zxid` hangs up.
+  /// server that has seen less than `seen_zxid` hangs up. Everybody's `version` is 0, but for
+  /// base::process_mark().
   /// Nothing: no connection, or it was closed before an answer.
   std::optional<wire::ConnectResponse> connect(int timeout_ms,
                                                const wire::ConnectResponse& earlier = {},
-                                               std::int64_t seen_zxid = 0);
+                                               std::int64_t seen_zxid = 0,
+                                               std::int32_t version = 0);
 
   /// Adds a request to the next flush() and returns its xid.
   template <class Message>

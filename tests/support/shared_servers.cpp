@@ -74,6 +74,7 @@ Ensemble& shared_ensemble() {
 
 EmbeddedServer& shared_embedded() {
   if (!kShared->embedded) kShared->embedded = std::make_unique<EmbeddedServer>(LATCHKEY_COMMAND);
+  kShared->embedded->resume();
   kShared->embedded->start();
   return *kShared->embedded;
 }
