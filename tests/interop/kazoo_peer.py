@@ -25,6 +25,7 @@ KINDS = {
     "stock-mutex": Lock,
     "stock-read": ReadLock,
     "stock-write": WriteLock,
+    "latch": lambda client, path, who: latchkey_kazoo.Election(client, path, who).lock,
 }
 
 speaking = threading.Lock()
@@ -117,10 +118,10 @@ class Slot:
     def node(self):
         return self.held.path + "/" + self.held.node
 
-    def load(self, folder, count, kind, path):
+    def load(self, folder, count, kind, *words):
         section = Section(folder, self.name, kind)
         for _ in range(int(count)):
-            self.held = KINDS[kind](self.client, path)
+            self.held = KINDS[kind](self.client, *words)
             self.held.acquire()
             section.enter(self.node())
             time.sleep(0.001)

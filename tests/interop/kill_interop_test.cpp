@@ -5,13 +5,14 @@
 
 #include <gmock/gmock.h>
 
+#include "interop/arrival_order.hpp"
 #include "interop/interop_fixture.hpp"
 #include "interop/turns.hpp"
 #include "latchkey/election.hpp"
 #include "latchkey/inspect.hpp"
 
 /// Processes of every client that are killed in the middle of it all, holders and waiters: never
-/// two holders, and those who are left go on.
+/// two holders, and those who are left go on in their order.
 namespace latchkey::test_support {
 namespace {
 
@@ -161,9 +162,9 @@ class KillInteropTest : public InteropTest {
         const std::string who = "doomed-" + std::to_string(holders.size() + 10 * waiters.size());
         doomed->push_back(std::make_unique<DoomedOfOurs>(connect, section, who, wish));
       }
-    }
-    if (with_kazoo == Kazoo::kYes) {
-      holders.push_back(DoomedPeer::start(kazoo_command(), connect, section, wishes));
+      if (with_kazoo == Kazoo::kYes) {
+        doomed->push_back(DoomedPeer::start(kazoo_command(), connect, section, wishes));
+      }
     }
     Survivors ours;
     for (const std::string& wish : wishes) ours.add(section, open(), wish);
@@ -186,6 +187,36 @@ class KillInteropTest : public InteropTest {
     EXPECT_EQ(section.conflicts(), 0) << testing::PrintToString(section.log());
   }
 
+  /// Four stand in line for `wish`, of all three clients, but that the second has a wish of its
+  /// own. It is killed while it waits: nobody behind it comes too early, or waits for ever.
+  void skip(const std::vector<std::string>& doomed_command, const std::string& wish,
+            const std::string& doomed_wish) {
+    const auto first = curator();
+    first->order(wish);
+    ASSERT_TRUE(first->holds());
+    Peer doomed(doomed_command);
+    Guest second(doomed, service().connect_string(), kTimeout);
+    second.order(doomed_wish);
+    ASSERT_TRUE(is_watched(first->node()));
+    Child third(our_command(service().connect_string(), "-", "ours", wish));
+    ASSERT_TRUE(is_watched(entry(1)));
+    const auto fourth = kazoo();
+    fourth->order(wish);
+    ASSERT_TRUE(is_watched(entry(2)));
+
+    doomed.process().signal(SIGKILL);
+
+    ASSERT_TRUE(witness.queue_reaches(directory, 3));
+    ASSERT_TRUE(is_watched(first->node()));
+    EXPECT_FALSE(third.next_line(deadline_in(0ms)));
+    EXPECT_FALSE(fourth->has_answer());
+    EXPECT_EQ(first->ask("unlock"), "released");
+    ASSERT_TRUE(third.wait_for_line("held", soon()));
+    EXPECT_FALSE(fourth->has_answer());
+    third.close_stdin();
+    EXPECT_TRUE(fourth->holds());
+  }
+
   const SharedSection section;
 };
 
@@ -196,26 +227,109 @@ INSTANTIATE_TEST_SUITE_P(Embedded, KillInteropTest, testing::Values(ServiceKind:
 TEST_P(KillInteropTest, AMutexUnderLoad) {
   make_node(witness.session(), directory);  // So that its numbers do not begin anew.
   survive({"mutex " + directory}, Kazoo::kYes);
-  EXPECT_TRUE(in_order_of_arrival(section)) << testing::PrintToString(section.log());
+  EXPECT_TRUE(in_order_of_arrival(section.entered())) << testing::PrintToString(section.log());
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
 TEST_P(KillInteropTest, AReadWriteLockUnderLoad) {
   make_node(witness.session(), directory);
   survive({"read " + directory, "write " + directory}, Kazoo::kYes);
-  EXPECT_TRUE(in_order_of_arrival(section)) << testing::PrintToString(section.log());
+  EXPECT_TRUE(in_order_of_arrival(section.entered())) << testing::PrintToString(section.log());
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
 TEST_P(KillInteropTest, ASemaphoreUnderLoad) {
+  constexpr std::size_t kSize = 2;
+  make_node(witness.session(), directory, std::to_string(kSize));
+  make_node(witness.session(), directory + "/locks");
+  make_node(witness.session(), directory + "/leases");
+  Events events;
+  ASSERT_TRUE(ok(witness.session().call(
+      AddWatch{directory, WatchMode::kPersistentRecursive, note(events)}, soon())));
+
   survive({"semaphore " + directory + " 2 1"}, Kazoo::kNo);
+
+  const auto leases = [&] {
+    const auto all = events.all();
+    return std::count_if(all.begin(), all.end(), [&](const std::string& event) {
+      return event.starts_with("created " + directory + "/leases/");
+    });
+  };
+  EXPECT_TRUE(eventually([&] { return leases() >= std::ssize(section.entered()); }));
+  EXPECT_TRUE(permits_in_order_of_arrival(events.all(), kSize))
+      << testing::PrintToString(events.all());
   EXPECT_TRUE(witness.is_quiet(directory + "/locks"));
   EXPECT_TRUE(witness.is_quiet(directory + "/leases"));
 }
 
 TEST_P(KillInteropTest, ALeaderLatchUnderLoad) {
-  survive({"latch " + directory + " somebody"}, Kazoo::kNo);
+  make_node(witness.session(), directory);
+  survive({"latch " + directory + " somebody"}, Kazoo::kYes);
+  EXPECT_TRUE(in_order_of_arrival(section.entered())) << testing::PrintToString(section.log());
   EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+TEST_P(KillInteropTest, AKazooThatWaitsForAMutexIsSkipped) {
+  skip(kazoo_command(), "mutex " + directory, "mutex " + directory);
+}
+
+TEST_P(KillInteropTest, AKazooThatWaitsToReadIsSkipped) {
+  skip(kazoo_command(), "write " + directory, "read " + directory);
+}
+
+TEST_P(KillInteropTest, AKazooThatWaitsToWriteIsSkipped) {
+  skip(kazoo_command(), "write " + directory, "write " + directory);
+}
+
+TEST_P(KillInteropTest, AKazooThatWaitsForTheLeadIsSkipped) {
+  skip(kazoo_command(), "latch " + directory + " somebody", "latch " + directory + " somebody");
+}
+
+TEST_P(KillInteropTest, ACuratorThatWaitsForAMutexIsSkipped) {
+  skip(curator_command(), "mutex " + directory, "mutex " + directory);
+}
+
+TEST_P(KillInteropTest, ACuratorThatWaitsToReadIsSkipped) {
+  skip(curator_command(), "write " + directory, "read " + directory);
+}
+
+TEST_P(KillInteropTest, ACuratorThatWaitsToWriteIsSkipped) {
+  skip(curator_command(), "write " + directory, "write " + directory);
+}
+
+TEST_P(KillInteropTest, ACuratorThatWaitsForTheLeadIsSkipped) {
+  skip(curator_command(), "latch " + directory + " somebody", "latch " + directory + " somebody");
+}
+
+TEST_P(KillInteropTest, CuratorsThatWaitForAPermitAreSkipped) {
+  const std::string permit = "semaphore " + directory + " 1 1";
+  const std::string line = directory + "/locks";
+  const auto first = curator();
+  first->order(permit);
+  ASSERT_TRUE(first->holds());
+  // One at the head of the line, with a lease that does not count yet; one behind it.
+  Peer doomed(curator_command());
+  Guest theirs(doomed, service().connect_string(), kTimeout);
+  theirs.order(permit, "head");
+  ASSERT_TRUE(witness.queue_reaches(directory + "/leases", 2));
+  theirs.order(permit, "behind");
+  ASSERT_TRUE(witness.queue_reaches(line, 2));
+  Child ours(our_command(service().connect_string(), "-", "ours", permit));
+  ASSERT_TRUE(witness.queue_reaches(line, 3));
+  const auto last = curator();
+  last->order(permit);
+  ASSERT_TRUE(witness.queue_reaches(line, 4));
+
+  doomed.process().signal(SIGKILL);
+
+  ASSERT_TRUE(witness.queue_reaches(line, 2));
+  EXPECT_FALSE(ours.next_line(deadline_in(0ms)));
+  EXPECT_FALSE(last->has_answer());
+  EXPECT_EQ(first->ask("unlock"), "released");
+  ASSERT_TRUE(ours.wait_for_line("held", soon()));
+  EXPECT_FALSE(last->has_answer());
+  ours.close_stdin();
+  EXPECT_TRUE(last->holds());
 }
 
 TEST_P(KillInteropTest, ALeaderOfOursMakesWayForCurator) {

@@ -2,7 +2,7 @@
 //
 //     our_peer CONNECT TIMEOUT_MS FOLDER WHO KIND PATH [NUMBER]...
 //
-// With "-" for FOLDER it takes a mutex or the lead once, says "held" and keeps it until its input
+// With "-" for FOLDER it takes the lock or the lead once, says "held" and keeps it until its input
 // ends.
 #include <iostream>
 #include <string>
@@ -10,7 +10,6 @@
 
 #include "interop/turns.hpp"
 #include "latchkey/election.hpp"
-#include "latchkey/mutex.hpp"
 
 namespace latchkey {
 namespace {
@@ -24,7 +23,7 @@ void keep(const Session& session, const std::string& who, const std::vector<std:
                                                   }});
     std::cin.get();
   } else {
-    const auto lease = Mutex(session, wish.at(1)).lock(Deadline::never());
+    const auto lease = test_support::lock_of(session, wish).lock(Deadline::never());
     if (lease) say_held();
     std::cin.get();
   }
@@ -41,6 +40,7 @@ int run(const std::vector<std::string>& words) {
   const std::vector<std::string> wish(words.begin() + 4, words.end());
   if (words.at(2) == "-") {
     keep(*session, words.at(3), wish);
+    static_cast<void>(session->close(deadline_in(std::chrono::seconds(20))));
   } else {
     test_support::take_turns(*session, words.at(2), words.at(3), wish, {});
   }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "interop/arrival_order.hpp"
 #include "interop/interop_fixture.hpp"
 #include "latchkey/rw_lock.hpp"
 
@@ -127,7 +128,7 @@ TEST_P(RwLockInteropTest, UnderLoadAWriterIsAloneAndNobodyIsOvertaken) {
 
   EXPECT_EQ(section.conflicts(), 0) << testing::PrintToString(section.log());
   EXPECT_EQ(section.entered().size(), 10U * kHolds);
-  EXPECT_TRUE(in_order_of_arrival(section)) << testing::PrintToString(section.log());
+  EXPECT_TRUE(in_order_of_arrival(section.entered())) << testing::PrintToString(section.log());
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 

@@ -115,22 +115,4 @@ void Visitor::note(const std::string& what, const std::string& node) const {
   }
 }
 
-testing::AssertionResult in_order_of_arrival(const SharedSection& section) {
-  const std::vector<std::string> nodes = section.entered();
-  const auto number = [](const std::string& node) {
-    return std::stoi(node.substr(node.size() - 10));
-  };
-  const auto reads = [](const std::string& node) {
-    return node.find("__READ__") != std::string::npos;
-  };
-  for (auto later = nodes.begin(); later != nodes.end(); ++later) {
-    for (auto earlier = nodes.begin(); earlier != later; ++earlier) {
-      if (reads(*earlier) && reads(*later)) continue;
-      if (number(*earlier) < number(*later)) continue;
-      return testing::AssertionFailure() << *earlier << " entered before " << *later;
-    }
-  }
-  return testing::AssertionSuccess();
-}
-
 }  // namespace latchkey::test_support

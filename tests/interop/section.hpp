@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "support/temp_dir.hpp"
 
 namespace latchkey::test_support {
@@ -26,7 +24,8 @@ namespace latchkey::test_support {
 /// folder. A writer must be alone, a reader must see no writer, and of `semaphore` there may be so
 /// many; otherwise it adds a line "CONFLICT ...". To leave it adds "leave ..." and takes its file
 /// away, then releases. Everyone makes the mark before looking, so of two who are inside at once
-/// one sees the other. The order of the lines is the order of holding; the time is for people.
+/// one sees the other. The order of the lines is the order of holding, but with several permits;
+/// the time is for people.
 class SharedSection {
  public:
   [[nodiscard]] std::string folder() const { return folder_.path().string(); }
@@ -66,9 +65,5 @@ class Visitor {
   int max_;
   std::filesystem::path mark_;
 };
-
-/// First come, first served: the numbers at the ends of the nodes' names grow from one entrance to
-/// the next. Readers do not mind whose turn it is among themselves.
-[[nodiscard]] testing::AssertionResult in_order_of_arrival(const SharedSection& section);
 
 }  // namespace latchkey::test_support

@@ -17,18 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Lock lock_of(const Session& session, const std::vector<std::string>& wish) {
-  const std::string& kind = wish.at(0);
-  const std::string& path = wish.at(1);
-  if (kind == "mutex") return Mutex(session, path);
-  if (kind == "read") return RwLock(session, path).read();
-  if (kind == "write") return RwLock(session, path).write();
-  if (kind == "semaphore") {
-    return Semaphore(session, path, {.size = std::stoi(wish.at(2))}).permits(std::stoi(wish.at(3)));
-  }
-  throw std::runtime_error("what is " + kind + "?");
-}
-
 void visit(Visitor& visitor, const std::string& node) {
   visitor.enter(node);
   pause_between_looks();
@@ -41,6 +29,14 @@ struct News {
   std::condition_variable_any came;
   std::deque<ElectionNews> news;
 };
+
+/// The node of our term. Throws if somebody else leads.
+std::string node_of_term(Session session, const std::string& path, Token token) {
+  const auto now = leader(session, path, deadline_in(20s));
+  if (!now) throw std::runtime_error(now.error().message());
+  if (!*now || (*now)->token != token) throw std::runtime_error("we lead, and the server says no");
+  return (*now)->node;
+}
 
 /// Leads for a moment and resigns, again and again.
 int lead_in_turns(const Session& session, const std::string& path, const std::string& who,
@@ -64,13 +60,25 @@ int lead_in_turns(const Session& session, const std::string& path, const std::st
     lock.unlock();
     if (news.state == ElectionState::kFailed) throw std::runtime_error(news.error->message());
     if (news.state != ElectionState::kLeading) continue;
-    visit(visitor, "term-" + std::to_string(news.token->zxid()));
+    visit(visitor, node_of_term(session, path, *news.token));
     ++terms;
     election.resign();
   }
 }
 
 }  // namespace
+
+Lock lock_of(const Session& session, const std::vector<std::string>& wish) {
+  const std::string& kind = wish.at(0);
+  const std::string& path = wish.at(1);
+  if (kind == "mutex") return Mutex(session, path);
+  if (kind == "read") return RwLock(session, path).read();
+  if (kind == "write") return RwLock(session, path).write();
+  if (kind == "semaphore") {
+    return Semaphore(session, path, {.size = std::stoi(wish.at(2))}).permits(std::stoi(wish.at(3)));
+  }
+  throw std::runtime_error("what is " + kind + "?");
+}
 
 int take_turns(const Session& session, const std::string& folder, const std::string& who,
                const std::vector<std::string>& wish, const std::stop_token& stop) {
