@@ -114,6 +114,7 @@ struct Actor {
   std::unique_ptr<Link> link;
   std::int64_t session = 0;  ///< 0: none, the next connection opens one.
   std::string password;
+  std::int32_t timeout_ms = 0;  ///< What it was opened with.
   int sessions = 0;
   std::deque<std::pair<std::int32_t, Request>> asked;
 };
@@ -355,6 +356,8 @@ class Play {
     wire::ConnectRequest request;
     request.last_zxid_seen = seen;
     request.timeout_ms = kTimeoutsMs[step_ % std::size(kTimeoutsMs)];
+    // More than that is granted by Apache only.
+    if (actor.session != 0) request.timeout_ms = std::min(request.timeout_ms, actor.timeout_ms);
     request.session_id = actor.session;
     request.password = actor.session == 0 ? std::string(16, '\0') : actor.password;
     std::string bytes;
@@ -377,6 +380,7 @@ class Play {
     if (opened) {
       actor.session = response.session_id;
       actor.password = response.password.value_or(std::string());
+      actor.timeout_ms = response.timeout_ms;
       std::string name = "session " + std::to_string(number);
       name += "." + std::to_string(++actor.sessions);
       names_.add_session(actor.session, std::move(name));

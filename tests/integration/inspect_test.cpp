@@ -372,6 +372,26 @@ TEST_P(QueueWatchTest, ShowsOnceThatASemaphoreIsGone) {
   EXPECT_EQ(gone, 1);
 }
 
+TEST_P(QueueWatchTest, AChangeThatShowsNothingNewIsNotShown) {
+  const Lease lease = take(open(), directory);
+  Session watching = open();
+  const Pictures pictures;
+  const QueueWatch watch(watching, directory, pictures.adder());
+  ASSERT_TRUE(shows(pictures, has_entries(1)));
+
+  const auto node = witness.synced().get(lease.node(), soon());
+  ASSERT_TRUE(ok(node));
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(ok(witness.session().set(lease.node(), node->data, soon())));
+    // Behind the event, and then behind the look it gave cause for.
+    for (int j = 0; j < 2; ++j) ASSERT_TRUE(ok(watching.sync(directory, soon())));
+  }
+  const Waiter second(mutex(open()));
+  ASSERT_TRUE(shows(pictures, has_entries(2)));
+
+  EXPECT_EQ(pictures.size(), 2U);
+}
+
 TEST_P(QueueWatchTest, ShowsThatAHolderWasAskedToLetGo) {
   const Lease lease = take(open(), directory);
   const Pictures pictures;

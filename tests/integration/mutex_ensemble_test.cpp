@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
+#include "integration/own_server.hpp"
 
 /// What only several servers can do to a lock, and a server that has lost its memory.
 namespace latchkey::test_support {
@@ -132,25 +133,31 @@ TEST_F(MutexEnsembleTest, H32_AWaiterThatMovesToALaggingServerWaitsOnAndGetsIt) 
   EXPECT_TRUE(second.holds());
 }
 
-TEST_F(MutexEnsembleTest, H20_AServerThatWasWipedEndsHoldsOnTimeAndWaitsInTheEnd) {
-  ApacheServer server;
-  server.start();
-  Session session = open_session(server.connect_string(), quick(1s));
+class MutexWipedTest : public testing::TestWithParam<ServiceKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Standalone, MutexWipedTest, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, MutexWipedTest, testing::Values(ServiceKind::kEmbedded));
+
+TEST_P(MutexWipedTest, H20_AServerThatWasWipedEndsHoldsOnTimeAndWaitsInTheEnd) {
+  const std::string directory = fresh_path();
+  const auto server = own_server(GetParam());
+  server->start();
+  Session session = open_session(server->connect_string(), quick(1s));
   Lease lease = take(session, directory);
   Waiter waiter(Mutex(session, directory));
   std::stop_token lost = lease.lost();
   // So that the new server's numbers are behind what the client has seen.
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(ok(session.set("/", "x", soon())));
 
-  server.wipe();
+  server->wipe();
   const Instant wiped = BootClock::now();
   EXPECT_TRUE(eventually([&] { return lost.stop_requested(); }));
   EXPECT_LT(BootClock::now() - wiped, 1s);
-  server.start();
+  server->start();
 
   ASSERT_FALSE(waiter.holds());
   EXPECT_TRUE(fails_with(waiter.answer(), Code::kSessionLost, directory));
-  Session fresh = open_session(server.connect_string(), quick(1s));
+  Session fresh = open_session(server->connect_string(), quick(1s));
   EXPECT_TRUE(ok(Mutex(fresh, directory).try_lock()));
 }
 

@@ -240,8 +240,9 @@ TEST_P(MutexTest, H32_WaitersSleepThroughAReconnectAndWakeAfterIt) {
   Lease holder = take(open(), directory);
   Waiter second(mutex(one.session));
   ASSERT_TRUE(witness.queue_reaches(directory, 2));
+  ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 2, soon()));
   Waiter third(mutex(one.session));
-  ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 4, soon()));
+  ASSERT_TRUE(witness.queue_reaches(directory, 3));
 
   one.proxy->cut_all();
   ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kSetWatches), 1, soon()));

@@ -14,6 +14,7 @@ class MutexSweepTest : public SweepTest {
     ASSERT_NO_FATAL_FAILURE(enter(a));
     Waiter b(Mutex(second, path));
     ASSERT_TRUE(witness.queue_reaches(path, 2));
+    ASSERT_TRUE(is_in_line(path));
     Waiter c(Mutex(first, path));
     ASSERT_TRUE(witness.queue_reaches(path, 3));
     Waiter d(Mutex(second, path));

@@ -1,3 +1,6 @@
+#include <memory>
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
@@ -64,6 +67,52 @@ TEST_P(MutexTest, AWaiterCostsAWatchOnItselfAndOneOnItsPredecessor) {
     if (requests_of(Op::kGetData)(record)) watched.push_back(record.path);
   }
   EXPECT_THAT(watched, UnorderedElementsAre(holder.node(), second.lease().node()));
+}
+
+/// The second looks when the first holds, and what it is shown serves the others.
+TEST_P(MutexTest, H07_ThreadsOfOneSessionShareOneListAndWatchNobody) {
+  constexpr int kOthers = 12;
+  Proxied one = open_proxied();
+  Lease first = take(one.session, directory);
+  one.proxy->log().clear();
+  std::vector<std::unique_ptr<Waiter>> others;
+  for (int i = 1; i <= kOthers; ++i) {
+    others.push_back(std::make_unique<Waiter>(mutex(one.session)));
+    ASSERT_TRUE(witness.queue_reaches(directory, static_cast<std::size_t>(i) + 1));
+  }
+
+  Token last = first.token();
+  first.release();
+  for (const auto& next : others) {
+    ASSERT_TRUE(next->holds());
+    EXPECT_LT(last, next->lease().token());
+    last = next->lease().token();
+    next->lease().release();
+  }
+
+  EXPECT_LE(one.proxy->log().count(requests_of(Op::kGetChildren)), 2);
+  std::set<std::string> watched;
+  for (const TrafficRecord& record : one.proxy->log().records()) {
+    if (!requests_of(Op::kGetData)(record)) continue;
+    EXPECT_TRUE(watched.insert(record.path).second) << "twice: " << record.path;
+  }
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+TEST_P(MutexTest, H07_AStrangerBetweenThreadsOfOneSessionIsNotPassedOver) {
+  const Session ours = open();
+  Lease first = take(ours, directory);
+  Waiter stranger(mutex(open()));
+  ASSERT_TRUE(witness.queue_reaches(directory, 2));
+  Waiter second(mutex(ours));
+  ASSERT_TRUE(witness.queue_reaches(directory, 3));
+
+  first.release();
+  ASSERT_TRUE(stranger.holds());
+  EXPECT_FALSE(second.has_answer());
+  stranger.lease().release();
+  ASSERT_TRUE(second.holds());
+  EXPECT_LT(stranger.lease().token(), second.lease().token());
 }
 
 TEST_P(MutexTest, ALocksOwnRequestsAreReportedLikeAnyOther) {

@@ -132,6 +132,17 @@ TEST_P(RwLockTest, H44_ADowngradeLetsNoWriterIn) {
   ASSERT_TRUE(reader->holds());
 }
 
+TEST_P(RwLockTest, H44_ADowngradeBelowAChrootKnowsItsOwnDirectory) {
+  make_node(witness.session(), directory);
+  SessionOptions options;
+  options.chroot = directory;
+  const RwLock mine(open(options), "/");
+  auto writing = mine.write().lock(soon());
+  ASSERT_TRUE(ok(writing));
+
+  EXPECT_TRUE(ok(mine.downgrade(std::move(*writing), soon())));
+}
+
 TEST_P(RwLockTest, H44_ReadersBehindADowngradedWriterEnterBesideIt) {
   const RwLock mine = rw(open());
   auto writing = mine.write().lock(soon());

@@ -3,15 +3,18 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "integration/held_disk.hpp"
 #include "server/driver.hpp"
 #include "server/words.hpp"
 #include "support/eventually.hpp"
 #include "support/raw_client.hpp"
 #include "support/sockets.hpp"
+#include "support/temp_dir.hpp"
 
 // The border of the server over a journal that misbehaves.
 namespace latchkey::server {
@@ -26,81 +29,14 @@ using wire::CreateMode;
 using wire::Err;
 using wire::Op;
 
-/// What the disk does, as the test wishes. Thread safety: any thread.
-class Disk {
- public:
-  void fail_from_now_on() { failing_ = true; }
-  /// Appends wait until let_go().
-  void hold() {
-    const std::lock_guard lock(mutex_);
-    held_ = true;
-  }
-  void let_go() {
-    {
-      const std::lock_guard lock(mutex_);
-      held_ = false;
-    }
-    news_.notify_all();
-  }
-  [[nodiscard]] int waiting() {
-    const std::lock_guard lock(mutex_);
-    return waiting_;
-  }
-  [[nodiscard]] int appends() {
-    const std::lock_guard lock(mutex_);
-    return appends_;
-  }
-
-  enum class Folds { kNever, kWithDamage, kForEver };
-  void fold_from_now_on(Folds how) { folds_ = how; }
-  [[nodiscard]] bool folds() const { return folds_ != Folds::kNever; }
-  [[nodiscard]] bool is_folding() const { return folding_; }
-  Result<void> fold(const storage::State& state) {
-    if (folds_ == Folds::kWithDamage) return Error(Code::kDamaged, "segment 7 is not whole");
-    folding_ = true;
-    while (!state.is_cancelled()) std::this_thread::yield();
-    return Error(Code::kClosed, "cancelled");
-  }
-
-  Result<void> append() {
-    std::unique_lock lock(mutex_);
-    ++waiting_;
-    news_.wait(lock, [this] { return !held_; });
-    --waiting_;
-    ++appends_;
-    if (failing_) return Error(Code::kStorage, "append: no space left on device");
-    return {};
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable news_;
-  bool held_ = false;
-  int waiting_ = 0;
-  int appends_ = 0;
-  std::atomic<bool> failing_ = false;
-  std::atomic<Folds> folds_ = Folds::kNever;
-  std::atomic<bool> folding_ = false;
-};
-
-class DiskJournal final : public storage::Journal {
- public:
-  explicit DiskJournal(Disk& disk) : disk_(disk) {}
-  Result<void> append(std::span<const storage::Entry>) override { return disk_.append(); }
-  [[nodiscard]] bool needs_folding() const override { return disk_.folds(); }
-  Result<void> fold(storage::State& state) override { return disk_.fold(state); }
-  Result<void> close() override { return {}; }
-
- private:
-  Disk& disk_;
-};
-
 class ServerFault : public testing::TestWithParam<CommitOn> {
  protected:
   static constexpr int kTimeoutMs = 400;
   static constexpr int kSilentMs = 2'000;
 
-  ServerFault() : driver_(options(errors_), nullptr) {}
+  ServerFault() : ServerFault([](ServerOptions&) {}) {}
+  template <class Change>
+  explicit ServerFault(Change change) : driver_(changed(options(errors_), change), nullptr) {}
   ~ServerFault() override { disk_.let_go(); }
 
   static ServerOptions options(std::atomic<int>& errors) {
@@ -114,12 +50,26 @@ class ServerFault : public testing::TestWithParam<CommitOn> {
     return options;
   }
 
-  Result<void> start() {
+  template <class Change>
+  static ServerOptions changed(ServerOptions options, Change change) {
+    change(options);
+    return options;
+  }
+
+  Result<void> start() { return start(Listener::open_tcp("127.0.0.1:0").value()); }
+  Result<void> start(Listener door) {
     Doors doors;
-    doors.clients.push_back(Listener::open_tcp("127.0.0.1:0").value());
+    doors.clients.push_back(std::move(door));
     return driver_.start(std::make_unique<DiskJournal>(disk_), GetParam(), std::move(doors));
   }
   [[nodiscard]] RawClient client() const { return RawClient(driver_.addresses().front()); }
+  /// The value of a line of the word mntr.
+  [[nodiscard]] int monitored(const std::string& name) const {
+    const std::string lines = test_support::ask_word(
+        test_support::Endpoint(driver_.addresses().front()), "mntr", deadline_in(10s));
+    const std::size_t at = lines.find("zk_" + name + "\t");
+    return at == std::string::npos ? -1 : std::stoi(lines.substr(at + name.size() + 4));
+  }
 
   std::atomic<int> errors_ = 0;
   Disk disk_;
@@ -281,6 +231,85 @@ TEST_P(ServerCommit, H78_NobodySeesWhatIsNotDurable) {
   disk_.let_go();
   EXPECT_EQ(reader.receive()->header.xid, wire::kNotificationXid);
   EXPECT_EQ(writer.receive()->header.err, Err::kOk);
+}
+
+/// 72 MB on their way to a disk that stands still: more than the server takes up.
+TEST_P(ServerCommit, AFloodOfWritesHoldsUpNoReadNoHeartbeatAndNoEnd) {
+  ASSERT_TRUE(start());
+  std::vector<RawClient> flood;
+  for (int i = 0; i < 80; ++i) ASSERT_TRUE(flood.emplace_back(client()).connect(40'000));
+  RawClient reader = client();
+  RawClient silent = client();
+  ASSERT_TRUE(reader.connect(40'000));
+  ASSERT_TRUE(silent.connect(kSilentMs));
+  disk_.hold();
+  std::vector<std::jthread> senders;
+  for (std::size_t i = 0; i < flood.size(); ++i) {
+    wire::Create request = create_request("/" + std::to_string(i), CreateMode::kPersistent);
+    request.data = std::string(900'000, 'x');
+    flood[i].add(Op::kCreate, request);
+    senders.emplace_back([&, i] { EXPECT_TRUE(flood[i].flush()); });
+  }
+
+  // Some are left outside, and stay there: the rest goes on.
+  ASSERT_TRUE(eventually([&] { return monitored("outstanding_requests") >= 70; }));
+  ASSERT_TRUE(eventually([&] {
+    const auto read = reader.call(Op::kExists, wire::PathWatch{"/", false});
+    const auto ping = reader.call(Op::kPing, wire::Empty{});
+    EXPECT_TRUE(read && ping);
+    return !read || !ping || monitored("stale_sessions_expired") > 0;
+  }));
+  EXPECT_LT(monitored("outstanding_requests"), 80);
+  EXPECT_EQ(disk_.waiting(), 1) << "nothing was durable meanwhile";
+
+  disk_.let_go();
+  for (std::jthread& sender : senders) sender.join();
+  for (RawClient& writer : flood) EXPECT_EQ(writer.receive()->header.err, Err::kOk);
+  EXPECT_TRUE(silent.ended());
+  EXPECT_TRUE(reader.call(Op::kExists, wire::PathWatch{"/", false}));
+}
+
+class ServerPatience : public ServerFault {
+ protected:
+  ServerPatience()
+      : ServerFault([](ServerOptions& options) { options.max_requests_per_connection = 1; }) {}
+
+  const test_support::TempDir folder_;
+};
+INSTANTIATE_TEST_SUITE_P(, ServerPatience, testing::Values(CommitOn::kOwnThread),
+                         [](const auto&) { return "OnItsOwnThread"; });
+
+/// It is not listened to while its one request is under way, and by then its answers fill the
+/// socket, so that nothing can be written to it either.
+TEST_P(ServerPatience, H85_WhoDoesNotReadIsHeardAgainWhenItsRequestIsDone) {
+  ASSERT_TRUE(start(Listener::open_unix(folder_.path() / "socket").value()));
+  RawClient maker = client();
+  RawClient slow = client();
+  ASSERT_TRUE(maker.connect(40'000));
+  wire::Create large = create_request("/large", CreateMode::kPersistent);
+  large.data = std::string(900'000, 'x');
+  ASSERT_TRUE(maker.call(Op::kCreate, large));
+  ASSERT_TRUE(slow.connect(kSilentMs));
+  ASSERT_TRUE(slow.call(Op::kCreate, create_request("/slow", CreateMode::kEphemeral)));
+  disk_.hold();
+  slow.add(Op::kGetData, wire::PathWatch{"/large", false});
+  slow.add(Op::kCreate, create_request("/more", CreateMode::kPersistent));
+  ASSERT_TRUE(slow.flush());
+  ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
+  disk_.let_go();
+  RawClient silent = client();
+  ASSERT_TRUE(silent.connect(kSilentMs));
+  ASSERT_TRUE(silent.call(Op::kCreate, create_request("/silent", CreateMode::kEphemeral)));
+  const auto is_there = [&](const char* path) {
+    return maker.call(Op::kExists, wire::PathWatch{path, false})->header.err == Err::kOk;
+  };
+
+  ASSERT_TRUE(eventually([&] {
+    slow.add(Op::kPing, wire::Empty{});
+    return !slow.flush() || !is_there("/silent");
+  }));
+
+  EXPECT_TRUE(is_there("/slow"));
 }
 
 TEST_P(ServerFault, WhatGathersWhileTheDiskWorksIsOneBatch) {

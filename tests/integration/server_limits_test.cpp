@@ -64,6 +64,48 @@ TEST(ServerBounds, H94_SessionsBeyondTheLimitAreTurnedAway) {
   EXPECT_TRUE(fourth.connect(10'000));
 }
 
+/// Behind a Unix socket the user stands for the address.
+TEST(ServerBounds, H94_SessionsOfOneUserAreBoundedConnectedOrNot) {
+  const TempDir folder;
+  ServerOptions options;
+  options.unix_path = folder.path() / "s.sock";
+  options.max_sessions_per_address = 2;
+  options.metrics = "127.0.0.1:0";
+  Server server = started(options);
+  RawClient first = client_of(server);
+  RawClient second = client_of(server);
+  second.close();
+
+  RawClient third(server.connect_string());
+  EXPECT_FALSE(third.connect(10'000));
+
+  const Endpoint metrics(server.metrics_address());
+  EXPECT_THAT(ask_word(metrics, "GET /metrics HTTP/1.0\r\n\r\n", deadline_in(10s)),
+              HasSubstr("\nlatchkey_sessions_refused_total 1\n"));
+  EXPECT_EQ(first.call(Op::kCloseSession, wire::Empty{})->header.err, Err::kOk);
+  RawClient fourth(server.connect_string());
+  EXPECT_TRUE(fourth.connect(10'000));
+}
+
+TEST(ServerBounds, H94_SessionsFromTheLoopbackCountForNobody) {
+  ServerOptions options;
+  options.max_sessions_per_address = 1;
+  Server server = started(options);
+
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(RawClient(server.connect_string()).connect(10'000));
+}
+
+TEST(ServerBounds, WhatOneConnectionMayHoldAllMay) {
+  ServerOptions options;
+  options.max_buffered = 1'000'000;
+
+  const Result<Server> server = Server::start(options);
+
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error(), Code::kInvalidOption);
+  EXPECT_THAT(server.error().message(), HasSubstr("max_output_per_connection"));
+}
+
 TEST(ServerBounds, H94_NodesBeyondTheLimitAreRefused) {
   ServerOptions options;
   options.max_nodes = 6;  // Four are the system's.
@@ -131,6 +173,35 @@ TEST(ServerBounds, H90_OutputBeyondTheLimitEndsTheConnection) {
   const Endpoint metrics(server.metrics_address());
   EXPECT_THAT(ask_word(metrics, "GET /metrics HTTP/1.0\r\n\r\n", deadline_in(10s)),
               HasSubstr("\nlatchkey_slow_readers_closed_total 1\n"));
+}
+
+TEST(ServerBounds, H90_OutputOfAllBeyondTheLimitEndsSomeConnections) {
+  ServerOptions options;
+  options.max_output_per_connection = 4'000'000;
+  options.max_buffered = 4'000'000;
+  options.metrics = "127.0.0.1:0";
+  Server server = started(options);
+  RawClient writer = client_of(server);
+  ASSERT_EQ(create(writer, "/large", std::string(1'000'000, 'x')), Err::kOk);
+  std::vector<RawClient> slow;
+  for (int i = 0; i < 10; ++i) {
+    slow.push_back(client_of(server));
+    for (int k = 0; k < 20; ++k) slow.back().add(Op::kGetData, wire::PathWatch{"/large", false});
+    ASSERT_TRUE(slow.back().flush());
+  }
+
+  const Endpoint metrics(server.metrics_address());
+  const auto page = [&] {
+    return ask_word(metrics, "GET /metrics HTTP/1.0\r\n\r\n", deadline_in(10s));
+  };
+  EXPECT_TRUE(eventually([&] {
+    const std::string text = page();
+    return !text.empty() && text.find("\nlatchkey_crowded_out_total 0\n") == std::string::npos;
+  }));
+  EXPECT_THAT(page(), HasSubstr("\nlatchkey_slow_readers_closed_total 0\n"));
+  const auto reply = writer.call(Op::kGetData, wire::PathWatch{"/large", false});
+  ASSERT_TRUE(reply) << "who reads is served";
+  EXPECT_EQ(reply->header.err, Err::kOk);
 }
 
 TEST(ServerBounds, H93_UnusedContainersAndOldTtlNodesAreReaped) {

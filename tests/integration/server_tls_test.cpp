@@ -1,11 +1,20 @@
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 
 #include "latchkey/operations.hpp"
 #include "latchkey/server.hpp"
 #include "latchkey/session.hpp"
 #include "support/raw_client.hpp"
+#include "support/sockets.hpp"
 #include "support/temp_dir.hpp"
 #include "support/tls_files.hpp"
 
@@ -19,6 +28,53 @@ using test_support::RawClient;
 using test_support::TempDir;
 using test_support::TlsFiles;
 using testing::HasSubstr;
+
+/// A client by hand that asks for new keys, and after its handshake reads nothing.
+class KeyAsker {
+ public:
+  explicit KeyAsker(const std::string& address)
+      : fd_(connect_to(test_support::Endpoint(address), deadline_in(10s))) {
+    const int small = 4'096;
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    ::SSL_set_bio(ssl_.get(), ::BIO_new(::BIO_s_mem()), ::BIO_new(::BIO_s_mem()));
+  }
+
+  [[nodiscard]] bool shake_hands() {
+    while (::SSL_connect(ssl_.get()) != 1) {
+      std::string bytes;
+      if (!flush() || !test_support::wait_ready(fd_.get(), POLLIN, deadline_in(20s))) return false;
+      if (test_support::receive_some(fd_.get(), bytes) != test_support::Received::kSome)
+        return false;
+      ::BIO_write(::SSL_get_rbio(ssl_.get()), bytes.data(), static_cast<int>(bytes.size()));
+    }
+    return flush();
+  }
+  /// So many times. False: the server is gone.
+  [[nodiscard]] bool ask(int times) {
+    for (int i = 0; i < times; ++i) {
+      if (::SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_REQUESTED) != 1) return false;
+      if (::SSL_do_handshake(ssl_.get()) != 1) return false;
+    }
+    return flush();
+  }
+
+ private:
+  struct Free {
+    void operator()(SSL_CTX* context) const { ::SSL_CTX_free(context); }
+    void operator()(SSL* ssl) const { ::SSL_free(ssl); }
+  };
+
+  bool flush() {
+    BIO* bio = ::SSL_get_wbio(ssl_.get());
+    std::string bytes(::BIO_ctrl_pending(bio), '\0');
+    if (!bytes.empty()) ::BIO_read(bio, bytes.data(), static_cast<int>(bytes.size()));
+    return test_support::send_all(fd_.get(), bytes, deadline_in(60s));
+  }
+
+  test_support::Fd fd_;
+  std::unique_ptr<SSL_CTX, Free> context_{::SSL_CTX_new(::TLS_client_method())};
+  std::unique_ptr<SSL, Free> ssl_{::SSL_new(context_.get())};
+};
 
 class ServerTlsTest : public testing::Test {
  protected:
@@ -140,6 +196,24 @@ TEST_F(ServerTlsTest, H89_AHandshakeThatDoesNotGetOnIsDropped) {
 
   EXPECT_TRUE(silent.ended());
   EXPECT_TRUE(stalled.ended());
+  EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(10s)));
+}
+
+TEST_F(ServerTlsTest, H90_WhoAsksForNewKeysAndDoesNotReadIsDropped) {
+  ServerOptions options;
+  options.tls = tls();
+  options.handshake_timeout = std::chrono::minutes(10);
+  Server server = Server::start(options).value();
+  KeyAsker greedy(server.connect_string());
+  ASSERT_TRUE(greedy.shake_hands());
+
+  // Many times what is kept for it; the rest lies in buffers of the system.
+  constexpr int kAtOnce = 100;
+  int asked = 0;
+  while (asked < 200'000 && greedy.ask(kAtOnce)) asked += kAtOnce;
+
+  RecordProperty("asked", asked);
+  EXPECT_LT(asked, 200'000);
   EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(10s)));
 }
 

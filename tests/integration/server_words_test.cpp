@@ -191,6 +191,19 @@ TEST(ServerMetrics, AreScrapedWithHttp) {
   EXPECT_THAT(ask(server.metrics_address(), "GET /x HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 404"));
 }
 
+TEST(ServerMetrics, WhoOnlyLooksDoesNotKeepAnIdleServer) {
+  ServerOptions options;
+  options.metrics = "127.0.0.1:0";
+  options.idle_stop = 1s;
+  options.handshake_timeout = 1ms;
+  Server server = started(options);
+
+  EXPECT_TRUE(test_support::eventually([&] {
+    return ask(server.metrics_address(), "GET /metrics HTTP/1.0\r\n\r\n") == "no connection" ||
+           ask(server.connect_string(), "ruok") == "no connection";
+  }));
+}
+
 TEST(ServerMetrics, AreNotServedUnlessAskedFor) {
   Server server = started({});
 
@@ -218,14 +231,14 @@ TEST(ServerLimits, H89_ConnectionsBeyondTheLimitAreTurnedAwayAndTheOthersServed)
 
 TEST(ServerLimits, H89_ALengthThatIsTooLargeEndsTheConnectionAndNothingElse) {
   ServerOptions options;
-  options.max_frame = 1'000;
+  options.max_frame = 1'024;
   Server server = started(options);
   RawClient good(server.connect_string());
   RawClient bad(server.connect_string());
   ASSERT_TRUE(good.connect(10'000));
   ASSERT_TRUE(bad.connect(10'000));
 
-  bad.add(Op::kCreate, wire::Create{"/large", std::string(1'000, 'x'), {}, CreateMode::kEphemeral});
+  bad.add(Op::kCreate, wire::Create{"/large", std::string(1'024, 'x'), {}, CreateMode::kEphemeral});
   ASSERT_TRUE(bad.flush());
 
   EXPECT_TRUE(bad.ended());

@@ -13,6 +13,7 @@
 
 #include "integration/session_fixture.hpp"
 #include "latchkey/asio.hpp"
+#include "latchkey/mutex.hpp"
 
 /// User code: where it runs, what it may do, and what it is told.
 namespace latchkey::test_support {
@@ -284,6 +285,46 @@ TEST_P(SessionCallbacks, AnIdleContextStillLetsCallsEndAtTheirDeadline) {
   EXPECT_TRUE(fails_with(session->wait_connected(deadline_in(50ms)), Code::kUnreachable));
 }
 
+TEST_P(SessionCallbacks, ACallerThatWaitsAloneReadsItsAnswerItself) {
+  asio::io_context context;
+  auto session = start(context, server(), quick(60s));
+  ASSERT_TRUE(ok(session));
+  {
+    std::thread helper([&] { EXPECT_TRUE(ok(session->wait_connected(soon()))); });
+    const Deadline limit = soon();
+    while (session->state() != SessionState::kConnected && !limit.has_passed(BootClock::now())) {
+      context.run_one_for(10ms);
+    }
+    helper.join();
+  }
+  const std::string path = fresh_path();
+
+  // Nobody runs the context now.
+  EXPECT_TRUE(ok(session->create(path, "x", {}, soon())));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(ok(session->get(path, soon())));
+}
+
+TEST_P(SessionCallbacks, WhoeverReadsForItselfIsRelievedWhenASecondWaits) {
+  Session session = open(quick(60s));
+  const std::string path = fresh_path();
+  Mutex mutex(session, path);
+  auto holder = mutex.lock(soon());
+  ASSERT_TRUE(ok(holder));
+  auto waits = std::async(std::launch::async, [&] { return mutex.lock(soon()); });
+  ASSERT_TRUE(eventually([&] { return session.children(path, soon())->names.size() == 2; }));
+  std::vector<std::jthread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      for (int n = 0; n < 200; ++n) EXPECT_TRUE(ok(session.get(path, soon())));
+    });
+  }
+  others.clear();
+
+  holder->release();
+
+  EXPECT_TRUE(ok(waits.get()));
+}
+
 TEST_P(SessionCallbacks, EveryCallbackRunsOnTheUsersExecutorInOrder) {
   // Never destroyed: the session may still be inside the executor after its last callback has run.
   static auto* const kPool = new Runner(3);
@@ -417,25 +458,6 @@ TEST_P(SessionCallbacks, BackPressureMakesBlockingCallersWaitAndAsyncOnesFail) {
   EXPECT_EQ(blocking.size(), 120U);
   EXPECT_TRUE(outcomes.wait_for(7));
   EXPECT_EQ(outcomes.size(), 7U);
-}
-
-TEST(SessionPausedServer, TakesMoreThanASocketHolds) {
-  ApacheServer& server = shared_server();
-  Session session = open_session(server.connect_string(), quick(20s));
-  const std::string path = fresh_path();
-  make_node(session, path);
-  server.pause();
-  Recorder<bool> answers;
-
-  for (int i = 0; i < 60; ++i) {
-    session.async(Set{path, std::string(200'000, 'x')}, soon(),
-                  [answers](const auto& stat) { answers.add(bool(stat)); });
-  }
-  server.resume();
-
-  ASSERT_TRUE(answers.wait_for(60));
-  EXPECT_THAT(answers.all(), Each(true));
-  EXPECT_EQ(session.get(path, soon())->stat.version, 60);
 }
 
 }  // namespace

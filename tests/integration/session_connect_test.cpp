@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "integration/session_fixture.hpp"
+#include "integration/own_server.hpp"
 #include "support/temp_dir.hpp"
 
 /// Connect strings, options and servers that cannot be reached.
@@ -150,6 +150,10 @@ TEST(SessionConnect, RefusesOptionsThatMakeNoSense) {
   expect_refused([](SessionOptions& o) { o.max_queued_bytes = SIZE_MAX; }, "max_queued_bytes");
   expect_refused([](SessionOptions& o) { o.max_request_bytes = SIZE_MAX; }, "max_request_bytes");
   expect_refused([](SessionOptions& o) { o.max_reply_bytes = 0; }, "max_reply_bytes");
+  expect_refused([](SessionOptions& o) { o.max_request_bytes = 1; }, "max_request_bytes is 1 ");
+  expect_refused([](SessionOptions& o) { o.max_reply_bytes = 1'023; }, "max_reply_bytes 1023");
+  expect_refused([](SessionOptions& o) { o.credentials = {{"digest", "ann"}}; }, "colon");
+  expect_refused([](SessionOptions& o) { o.credentials = {{"", "ann:pw"}}; }, "scheme");
   expect_refused([](SessionOptions& o) { o.give_up_after = 0ms - 1ms; }, "give_up_after");
   expect_refused([](SessionOptions& o) { o.give_up_after = std::chrono::milliseconds::max(); },
                  "give_up_after");
@@ -197,21 +201,6 @@ TEST_P(SessionTest, GivesUpOnAServerThatSwallowsEverythingAndLeavesNothingBehind
   EXPECT_TRUE(eventually([&] { return proxy.connections_open() == 0; }));
 }
 
-TEST(SessionConnect, GivesUpOnAPausedServerAndLeavesNothingBehind) {
-  ApacheServer& server = shared_server();
-  server.pause();
-
-  const auto refused = Session::open(server.connect_string(), quick(), deadline_in(400ms));
-
-  EXPECT_TRUE(fails_with(refused, Code::kUnreachable, server.connect_string()));
-  server.resume();
-  EXPECT_TRUE(eventually([&] {
-    // One line for each connection; the word's own is one of them.
-    const std::string lines = server.word("cons");
-    return std::count(lines.begin(), lines.end(), '/') == 1;
-  }));
-}
-
 TEST_P(SessionTest, QueuesRequestsUntilAServerIsThere) {
   FaultProxy proxy(service().follower());
   proxy.refuse();
@@ -237,6 +226,50 @@ TEST(SessionConnect, ClosesAtOnceWhatNeverConnected) {
   EXPECT_TRUE(ok(session->close(soon())));
   EXPECT_EQ(session->state(), SessionState::kClosed);
   EXPECT_TRUE(fails_with(session->wait_connected(soon()), Code::kClosed));
+}
+
+/// A server that stands still for a while with its sockets open.
+class SessionPausedServer : public testing::TestWithParam<ServiceKind> {
+ protected:
+  SessionPausedServer() { server->start(); }
+
+  const std::unique_ptr<OwnServer> server = own_server(GetParam());
+};
+
+INSTANTIATE_TEST_SUITE_P(Standalone, SessionPausedServer,
+                         testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, SessionPausedServer, testing::Values(ServiceKind::kEmbedded));
+
+TEST_P(SessionPausedServer, IsGivenUpAndNothingIsLeftBehind) {
+  server->pause();
+
+  const auto refused = Session::open(server->connect_string(), quick(), deadline_in(400ms));
+
+  EXPECT_TRUE(fails_with(refused, Code::kUnreachable, server->connect_string()));
+  server->resume();
+  EXPECT_TRUE(eventually([&] {
+    // One line for each connection; the word's own is one of them.
+    const std::string lines = server->word("cons");
+    return std::count(lines.begin(), lines.end(), '/') == 1;
+  }));
+}
+
+TEST_P(SessionPausedServer, TakesMoreThanASocketHolds) {
+  Session session = open_session(server->connect_string(), quick(20s));
+  const std::string path = fresh_path();
+  make_node(session, path);
+  server->pause();
+  Recorder<bool> answers;
+
+  for (int i = 0; i < 60; ++i) {
+    session.async(Set{path, std::string(200'000, 'x')}, soon(),
+                  [answers](const auto& stat) { answers.add(bool(stat)); });
+  }
+  server->resume();
+
+  ASSERT_TRUE(answers.wait_for(60));
+  EXPECT_THAT(answers.all(), testing::Each(true));
+  EXPECT_EQ(session.get(path, soon())->stat.version, 60);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "integration/session_fixture.hpp"
+#include "integration/own_server.hpp"
 #include "latchkey/mutex.hpp"
 #include "support/raw_client.hpp"
 
@@ -148,10 +148,15 @@ TEST(SessionEnsemble, H11_HeartbeatsGoThroughTheLeaderWhileSomethingIsHeld) {
   EXPECT_EQ(proxy.log().count(requests_of(Op::kSync)), 0U);
 }
 
-TEST(SessionWiped, H20_AServerThatLostItsDataEndsTheSessionInTime) {
-  ApacheServer server;
-  server.start();
-  FaultProxy proxy(server.connect_string(), {.dial = Dial::kOnce});
+class SessionWiped : public testing::TestWithParam<ServiceKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Standalone, SessionWiped, testing::Values(ServiceKind::kStandalone));
+INSTANTIATE_TEST_SUITE_P(Embedded, SessionWiped, testing::Values(ServiceKind::kEmbedded));
+
+TEST_P(SessionWiped, H20_AServerThatLostItsDataEndsTheSessionInTime) {
+  const auto server = own_server(GetParam());
+  server->start();
+  FaultProxy proxy(server->connect_string(), {.dial = Dial::kOnce});
   States states;
   Session session = open_session(proxy.connect_string(), watched(states, quick(700ms)));
   const std::string path = fresh_path();
@@ -159,27 +164,27 @@ TEST(SessionWiped, H20_AServerThatLostItsDataEndsTheSessionInTime) {
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(ok(session.set(path, "x", soon())));
   Recorder<Code> codes;
 
-  server.wipe();
+  server->wipe();
   ASSERT_TRUE(reaches(states, kSuspended));
   session.async(Get{path}, soon(), [codes](const Result<Node>& node) {
     codes.add(node ? Code::kBusy : node.error().code());
   });
-  server.launch();
+  server->launch();
 
   // Three time-outs without a server that takes it back.
   ASSERT_TRUE(reaches(states, SessionState::kExpired));
   EXPECT_THAT(states.all(), ElementsAre(kConnected, kSuspended, SessionState::kExpired));
   ASSERT_TRUE(codes.wait_for(1));
   EXPECT_EQ(codes.last(), Code::kSessionLost);
-  server.wait_until_serving();
+  server->start();
   Session fresh = open_session(proxy.connect_string());
   EXPECT_TRUE(fails_with(fresh.get(path, soon()), Code::kNoNode));
 }
 
-TEST(SessionWiped, H20_AWipedServerThatServesRefusesTheOldSession) {
-  ApacheServer server;
-  server.start();
-  FaultProxy proxy(server.connect_string());
+TEST_P(SessionWiped, H20_AWipedServerThatServesRefusesTheOldSession) {
+  const auto server = own_server(GetParam());
+  server->start();
+  FaultProxy proxy(server->connect_string());
   States states;
   SessionOptions options = watched(states, quick(1s));
   options.give_up_after = 8s;
@@ -188,8 +193,8 @@ TEST(SessionWiped, H20_AWipedServerThatServesRefusesTheOldSession) {
   make_node(session, path);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(ok(session.set(path, "x", soon())));
 
-  server.wipe();
-  server.start();
+  server->wipe();
+  server->start();
   ASSERT_TRUE(proxy.log().wait_for(
       [](const TrafficRecord& record) {
         return record.op == Op::kCreateSession && record.direction == Direction::kToServer;

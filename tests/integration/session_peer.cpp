@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -99,14 +98,12 @@ int exec_ls(const Arguments& arguments) {
   return 1;
 }
 
-/// While it lives no descriptor can be had, not even again the newest of those in use.
+/// While it lives no descriptor can be had, not even again one that is closed meanwhile.
 class Shortage {
  public:
   Shortage() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ::close(next);
-    const rlimit none{static_cast<rlim_t>(next - 1), before_.rlim_max};
+    const rlimit none{STDERR_FILENO + 1, before_.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &none);
   }
   ~Shortage() { ::setrlimit(RLIMIT_NOFILE, &before_); }

@@ -3,11 +3,10 @@
 
 #include <gmock/gmock.h>
 
-#include "integration/session_fixture.hpp"
+#include "integration/own_server.hpp"
 #include "latchkey/mutex.hpp"
 #include "support/child.hpp"
 #include "support/temp_dir.hpp"
-#include "support/tls_files.hpp"
 
 /// Sessions and the life of processes: fork, exec, signals, pauses and the ways to an end.
 namespace latchkey::test_support {
@@ -150,11 +149,9 @@ TEST_P(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWork) {
 TEST_P(SessionProcess, H52_AProcessMayEndInTheMiddleOfItsWorkOverTls) {
   const TempDir folder;
   const TlsFiles files = make_tls_files(folder.path());
-  ApacheOptions options;
-  options.tls = ApacheTls{files.server.both, files.ca, ClientAuth::kNone};
-  ApacheServer secure(options);
-  secure.start();
-  FaultProxy proxy(secure.secure_connect_string(), {.framing = Framing::kOpaque});
+  const auto secure = own_server(GetParam(), OwnTls{files.server, files.ca});
+  secure->start();
+  FaultProxy proxy(secure->connect_string(), {.framing = Framing::kOpaque});
   for (int i = 0; i < 4; ++i) {
     Child child(peer("busy", proxy.connect_string(), "/", files.ca.string()));
     ASSERT_EQ(child.next_line(soon()), "leaving");

@@ -22,6 +22,10 @@ class SweepTest : public MutexTest {
   void sweep(
       wire::Op op, const std::function<void()>& before = [] {});
 
+  /// The first who has to wait at `path` watches its own node and the one ahead. Where a fault is
+  /// placed by the number of these requests, nobody else may ask for a watch before.
+  [[nodiscard]] testing::AssertionResult is_in_line(const std::string& path);
+
   // Steps of a run. They end the test if they fail, so call them with ASSERT_NO_FATAL_FAILURE.
 
   void enter(Waiter& waiter);
@@ -35,6 +39,8 @@ class SweepTest : public MutexTest {
   Session second = open_session(proxy.connect_string(), quick(60s));
 
  private:
+  void wait_for_answers();
+
   const std::int64_t first_id_ = first.id();
   const std::int64_t second_id_ = second.id();
   Section section_;
