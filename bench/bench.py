@@ -1,0 +1,150 @@
+"""Runs Latchkey and its peers on the same workloads, interleaved; see docs/benchmarks.md.
+
+    ./dev bench [--quick] [--only W1,W3] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+
+import plots
+import report
+from field import Entry, Field, Pace
+from results import Results
+from services import Trouble
+from trials import TRIALS
+from workloads import RACES
+
+ALL = (*RACES, *TRIALS)
+PEERS = {"curator", "kazoo", "c", "go", "etcd", "redis"}
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one short round, about two minutes")
+    parser.add_argument("--only", default=",".join(ALL), metavar="W1,W3", help="some workloads")
+    parser.add_argument("--rounds", type=int, help="how often everything is measured [5, quick 1]")
+    parser.add_argument("--contestants", metavar="A,B", help="some contestants")
+    parser.add_argument("--again", action="store_true",
+                        help="measure nothing, show the last run's table and plots again")
+    parser.add_argument("--data", type=pathlib.Path, metavar="DIR",
+                        help="where servers keep their data [build/bench]; /dev/shm takes the disk "
+                        "out of all figures")
+    parser.add_argument("--build", type=pathlib.Path, default="build/release",
+                        help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=pathlib.Path, default="build/bench", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    arguments.only = arguments.only.split(",")
+    for name in arguments.only:
+        if name not in ALL:
+            parser.error(f"no workload {name}: {', '.join(ALL)}")
+    if arguments.rounds is not None and arguments.rounds < 1:
+        parser.error("--rounds is at least 1")
+    return arguments
+
+
+def pace_of(arguments: argparse.Namespace) -> Pace:
+    rounds = arguments.rounds or (1 if arguments.quick else 5)
+    if arguments.quick:
+        return Pace(seconds=0.5, warmup=0.2, java_warmup=1.2, rounds=rounds, quick=True)
+    return Pace(seconds=2, warmup=0.5, java_warmup=4, rounds=rounds, quick=False)
+
+
+def say(text: str):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Troubles:
+    """What went wrong: the rest is measured all the same, but the run has failed."""
+
+    def __init__(self):
+        self.count = 0
+
+    def during(self, what: str, action):
+        begin = time.monotonic()
+        try:
+            done = action()
+            say(f"{time.monotonic() - begin:6.1f} s  {what}  {done or ''}")
+        except Trouble as trouble:
+            say(f"bench: {trouble}")
+            self.count += 1
+
+
+def race(field: Field, workload: str, pace: Pace, results: Results, wanted: set[str] | None,
+         troubles: Troubles):
+    """Every round has everybody, in an order of its own."""
+    entries = [entry for entry in RACES[workload](pace)
+               if field.has(entry) and (not wanted or entry.contestant in wanted)]
+    for entry in entries:
+        results.raw.setdefault(entry.key, [])
+        field.service(entry.service, 2 * pace.java_warmup)
+    luck = random.Random(workload)
+    def one(entry: Entry) -> str:
+        results.add(entry.key, field.run(entry, pace))
+        return report.cell(results, entry.key, "per_s", "{:,.0f}/s")
+
+    for number in range(pace.rounds):
+        for entry in luck.sample(entries, len(entries)):
+            troubles.during(f"round {number + 1}  {entry.key}", lambda entry=entry: one(entry))
+    field.stop("apache5")
+
+
+def measure(field: Field, arguments: argparse.Namespace, pace: Pace, results: Results) -> int:
+    wanted = set(arguments.contestants.split(",")) if arguments.contestants else None
+    troubles = Troubles()
+    for workload in ALL:
+        if workload not in arguments.only:
+            continue
+        if workload in RACES:
+            race(field, workload, pace, results, wanted, troubles)
+            continue
+        for number in range(pace.rounds):
+            troubles.during(f"round {number + 1}  {workload}",
+                            lambda workload=workload: TRIALS[workload](field, pace, results))
+    return troubles.count
+
+
+def show(results: Results, out: pathlib.Path):
+    print(report.table(results))
+    for name in plots.draw_all(results, out):
+        print(out / name)
+
+
+def main() -> int:
+    arguments = parse()
+    # Whoever ends us ends the servers as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    results = Results()
+    if arguments.again:
+        results.raw = report.read_json(arguments.out / "results.json")
+        show(results, arguments.out)
+        return 0
+    pace = pace_of(arguments)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    build = arguments.build.resolve()
+    before = report.machine()
+    # On a real disk: where the build is, not where temporary files are.
+    data = (arguments.data or arguments.out).resolve()
+    with tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir=data) as folder:
+        field = Field(build, pathlib.Path(folder), build / "apps/latchkey/latchkey")
+        for name in sorted(PEERS - set(field.contestants)):
+            say(f"without {name}: it was not built, or its packages are not there")
+        try:
+            troubles = measure(field, arguments, pace, results)
+        finally:
+            field.stop_all()
+    report.write_json(results, pace, before, arguments.out / "results.json")
+    show(results, arguments.out)
+    if troubles:
+        say(f"bench: {troubles} runs failed; see above")
+    return 1 if troubles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

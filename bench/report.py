@@ -1,0 +1,117 @@
+"""The table, the goals and the JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import platform
+import time
+
+from goals import GOALS
+from results import QUANTILES, Results, measures
+
+# What a row shows, and in which workloads.
+COLUMNS = (
+    ("per_s", "ops/s", "{:,.0f}"), ("p50_us", "p50 us", "{:,.0f}"), ("p99_us", "p99 us", "{:,.0f}"),
+    ("cpu_us", "client CPU us", "{:,.1f}"), ("server_cpu_us", "server CPU us", "{:,.1f}"),
+    ("rss_mb", "client MB", "{:,.1f}"), ("requests", "requests", "{:,.2f}"),
+    ("bytes", "bytes", "{:,.0f}"), ("events", "events", "{:,.2f}"),
+    ("take_over_ms", "take-over ms", "{:,.0f}"), ("since_last_ms", "since last byte ms", "{:,.0f}"),
+    ("start_ms", "start ms", "{:,.1f}"), ("stored_mb", "stored MB", "{:,.1f}"),
+    ("full_mb", "server MB", "{:,.1f}"), ("grown_mb", "grown MB", "{:,.1f}"),
+    ("idle_cpu_ms", "idle CPU ms/s", "{:,.3f}"),
+    ("p50_ms", "p50 ms", "{:,.2f}"), ("p99_ms", "p99 ms", "{:,.2f}"),
+)
+
+TITLES = {
+    "W1": "uncontended, one session, one thread",
+    "W2": "64 workers on one session, each its own lock",
+    "W3": "8 sessions on one lock",
+    "W4": "N waiters on one lock: drained; all figures for each lock",
+    "W5": "8 threads of one process on one lock",
+    "W6": "read-write, 90 % reads, 8 sessions",
+    "W7": "holder killed, session time-out 4 s",
+    "W8": "memory with 1,000 held locks",
+    "S1": "server under bare clients",
+    "S2": "server memory, and an idle server's processor time",
+    "S3": "server start and recovery",
+    "C1": "latchkey run, start to finish",
+}
+
+
+def cell(results: Results, key: str, measure: str, form: str) -> str:
+    middle = results.median(key, measure)
+    if middle is None:
+        return ""
+    low, high = results.spread(key, measure)
+    if low == high:
+        return form.format(middle)
+    return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
+
+
+def section(results: Results, workload: str) -> list[str]:
+    keys = [key for key in results.raw if key.split("/")[0] == workload]
+    if not keys:
+        return []
+    columns = [column for column in COLUMNS
+               if any(results.median(key, column[0]) is not None for key in keys)]
+    lead = "per_s" if columns[0][0] == "per_s" else columns[0][0]
+    first = results.median(keys[0], lead)
+    lines = [f"### {workload}: {TITLES[workload]}", "",
+             "| | " + " | ".join(title for _, title, _ in columns) + " | ratio |",
+             "|---" * (len(columns) + 2) + "|"]
+    for key in keys:
+        mine = results.median(key, lead)
+        ratio = f"{mine / first:.2f}" if mine is not None and first else ""
+        cells = " | ".join(cell(results, key, name, form) for name, _, form in columns)
+        lines.append(f"| {key.partition('/')[2].replace('/', ', ')} | {cells} | {ratio} |")
+    return lines + [""]
+
+
+def goal_lines(results: Results) -> list[str]:
+    lines = ["### Goals", "", "| what | against | goal | measured | |", "|---|---|---|---|---|"]
+    for goal in GOALS:
+        value, verdict = goal.judge(results)
+        if value is None:
+            continue  # Other workloads were asked for, or a peer is not there.
+        shown = f"{value:,.2f}"
+        side = "at most" if goal.at_most else "at least"
+        lines.append(f"| {goal.what} | {goal.against} | {side} {goal.limit:g} | {shown} "
+                     f"| {verdict} |")
+    return lines + [""]
+
+
+def table(results: Results) -> str:
+    lines = []
+    for workload in TITLES:
+        lines += section(results, workload)
+    return "\n".join(lines + goal_lines(results))
+
+
+def machine() -> dict:
+    model = "unknown"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(": ")[2]
+    return {"processor": model, "cores": os.cpu_count(), "kernel": platform.release(),
+            "load": os.getloadavg()}
+
+
+def write_json(results: Results, pace, before: dict, target: pathlib.Path):
+    goals = []
+    for goal in GOALS:
+        value, verdict = goal.judge(results)
+        goals.append({"what": goal.what, "against": goal.against, "limit": goal.limit,
+                      "at_most": goal.at_most, "value": value, "verdict": verdict})
+    target.write_text(json.dumps({
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine_before": before, "machine_after": machine(),
+        "pace": vars(pace), "quantiles_per_mille": QUANTILES, "goals": goals,
+        "rounds": {key: [{**raw, **measures(raw)} for raw in rounds]
+                   for key, rounds in results.raw.items()},
+    }, indent=1))
+
+
+def read_json(source: pathlib.Path) -> dict[str, list[dict]]:
+    return json.loads(source.read_text())["rounds"]

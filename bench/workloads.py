@@ -1,0 +1,105 @@
+"""Who takes part in which workload. docs/benchmarks.md describes them."""
+
+from __future__ import annotations
+
+from field import Entry, Pace
+
+CONTENDERS = (1, 2, 4, 8, 16, 32)
+DEPTHS = (100, 300, 1000, 3000)
+
+
+def options(**words) -> tuple[tuple[str, object], ...]:
+    return tuple((name.replace("_", "-"), value) for name, value in words.items())
+
+
+ALONE = [("latchkey", "apache"), ("curator", "apache"), ("c", "apache"), ("kazoo", "apache"),
+         ("go", "apache"), ("latchkey", "embedded"), ("curator", "embedded"),
+         ("latchkey", "memory"), ("etcd", "etcd"), ("redis", "redis")]
+
+
+def w1(_: Pace) -> list[Entry]:
+    """One worker, nobody else."""
+    entries = [Entry("W1", *who) for who in ALONE]
+    entries += [Entry("W1", who, where) for where in ("apache3", "apache5")
+                for who in ("latchkey", "curator", "bare")]
+    entries += [Entry("W1", "bare", where) for where in ("apache", "embedded", "memory")]
+    entries += [Entry("W1", "bare", where, "one flush", options=options(unlock="with-next"))
+                for where in ("apache", "embedded")]
+    return entries
+
+
+def w2(_: Pace) -> list[Entry]:
+    """64 workers on one session, each with a lock of its own."""
+    crowd = options(workers=64)
+    entries = [Entry("W2", *who, options=crowd) for who in ALONE]
+    return entries + [Entry("W2", "bare", where, options=crowd) for where in ("apache", "embedded")]
+
+
+def w3(pace: Pace) -> list[Entry]:
+    """8 sessions on one lock."""
+    entries = [Entry("W3", *who, options=options(sessions=8, locks="one")) for who in ALONE]
+    if not pace.quick:
+        entries += [Entry("W3", who, where, f"{n} sessions",
+                          options=options(sessions=n, locks="one"))
+                    for who, where in (("latchkey", "apache"), ("curator", "apache"),
+                                       ("go", "apache"), ("latchkey", "embedded"),
+                                       ("redis", "redis"))
+                    for n in CONTENDERS if n != 8]
+    return entries
+
+
+def w4(pace: Pace) -> list[Entry]:
+    """N wait on one lock and leave one after the other; every byte is counted."""
+    entries = []
+    for depth in DEPTHS:
+        if pace.quick and depth == 300:
+            continue
+        for who in ("latchkey", "curator"):
+            if who == "latchkey" or depth <= (100 if pace.quick else 1000):
+                entries.append(Entry("W4", who, "apache", f"one session, N = {depth}", "drain",
+                                     options(waiters=depth), True))
+            if depth <= (100 if pace.quick else 3000 if who == "latchkey" else 1000):
+                entries.append(Entry("W4", who, "apache", f"N sessions, N = {depth}", "drain",
+                                     options(waiters=depth, sessions=depth), True))
+    return entries
+
+
+def w5(_: Pace) -> list[Entry]:
+    """8 threads of one process and one session on one lock."""
+    shared = options(workers=8, locks="one")
+    entries = [Entry("W5", who, "apache", options=shared)
+               for who in ("latchkey", "curator", "c", "kazoo", "go")]
+    entries.append(Entry("W5", "latchkey", "apache", "local hand-over",
+                         options=options(workers=8, locks="one", hand_over="yes")))
+    return entries
+
+
+def w6(_: Pace) -> list[Entry]:
+    """Read-write, nine of ten read, 8 sessions; wake-ups are counted."""
+    entries = [Entry("W6", who, "apache", kind="rw", options=options(sessions=8))
+               for who in ("latchkey", "curator")]
+    entries.append(Entry("W6", "latchkey", "apache", "directory watch", "rw",
+                         options(sessions=8, watch="directory")))
+    entries += [Entry("W6", who, "apache", "counted", "rw", options(sessions=8), True)
+                for who in ("latchkey", "curator")]
+    entries.append(Entry("W6", "latchkey", "apache", "directory watch, counted", "rw",
+                         options(sessions=8, watch="directory"), True))
+    return entries
+
+
+def w8(_: Pace) -> list[Entry]:
+    """Memory with a thousand held locks; processor time for each pair comes from W1 and W2."""
+    return [Entry("W8", who, "apache", "1000 held", "hold", options(held=1000))
+            for who in ("latchkey", "curator", "c", "go")]
+
+
+def s1(pace: Pace) -> list[Entry]:
+    """What servers do under many clients that cost next to nothing themselves."""
+    counts = (1, 8, 64, 512)
+    return [Entry("S1", "bare", where, f"{n} clients", options=options(sessions=n))
+            for where in (("embedded", "apache") if pace.quick else
+                          ("embedded", "memory", "apache"))
+            for n in counts]
+
+
+RACES = {"W1": w1, "W2": w2, "W3": w3, "W4": w4, "W5": w5, "W6": w6, "W8": w8, "S1": s1}
