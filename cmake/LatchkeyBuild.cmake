@@ -38,6 +38,10 @@ if(LATCHKEY_FUZZ)
   set(LATCHKEY_FUZZ_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=all)
 endif()
 
+# "address", "thread" or nothing.
+string(REGEX MATCH "sanitize=(address|thread)" LATCHKEY_SANITIZER "${CMAKE_CXX_FLAGS_DEBUG}")
+set(LATCHKEY_SANITIZER "${CMAKE_MATCH_1}")
+
 # latchkey_options(<target>): what every Latchkey target is compiled with.
 function(latchkey_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
@@ -50,13 +54,15 @@ function(latchkey_options target)
   endif()
 endfunction()
 
-# latchkey_room(<room> [DEPS <room>...] [LIBS <target>...] [SOURCES <file>...] [TESTS <file>...])
+# latchkey_room(<room> [DEPS <room>...] [LIBS <target>...] [SOURCES <file>...] [TESTS <file>...]
+#               [THREADED_TESTS <file>...])
 #
 # Makes the target latchkey_<room> from src/<room>. DEPS are the rooms it may include, LIBS the
-# third-party targets it compiles against. TESTS are the unit tests beside the sources; they are
-# all linked into latchkey_unit_tests. A room with no SOURCES yet is a set of headers.
+# third-party targets it compiles against. TESTS are the unit tests beside the sources, and
+# THREADED_TESTS those with more than one thread; they are all linked into latchkey_unit_tests. A
+# room with no SOURCES yet is a set of headers.
 function(latchkey_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;SOURCES;TESTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;SOURCES;TESTS;THREADED_TESTS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "latchkey_room(${room}): what is ${arg_UNPARSED_ARGUMENTS}?")
   endif()
@@ -73,7 +79,9 @@ function(latchkey_room room)
     target_link_libraries(${target} INTERFACE ${arg_DEPS} ${arg_LIBS})
   endif()
   list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  set_property(GLOBAL APPEND PROPERTY LATCHKEY_UNIT_TESTS ${arg_TESTS})
+  list(TRANSFORM arg_THREADED_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(GLOBAL APPEND PROPERTY LATCHKEY_UNIT_TESTS ${arg_TESTS} ${arg_THREADED_TESTS})
+  set_property(GLOBAL APPEND PROPERTY LATCHKEY_THREADED_UNIT_TESTS ${arg_THREADED_TESTS})
 endfunction()
 
 # latchkey_library(<name> [TARGET <target>] ROOMS <room>... LIBS <target>...)

@@ -102,7 +102,7 @@ def our_include(file: File, name: str) -> str | None:
         return f'an example sees public headers only, not "{name}"'
     if target == "support" and (file.is_test or file.parts[0] == "bench"):
         return None
-    suites = ("differential", "integration", "interop", "scenario", "sim")
+    suites = ("command", "differential", "integration", "interop", "scenario", "sim")
     if file.parts[0] == "tests" and target in suites:
         return None
     if file.parts[0] == "src":
