@@ -182,6 +182,7 @@ Directed directed_for(base::Mutant mutant) {
     case base::Mutant::kNoOwnerCheck: return play_stolen_guid;
     case base::Mutant::kSearchWithoutSync: return play_lost_create;
     case base::Mutant::kReceiveTime:
+    case base::Mutant::kReadHeartbeat:
     case base::Mutant::kNoTickDoubt:
     case base::Mutant::kNoBeatDoubt:
     case base::Mutant::kOwnTrip:
