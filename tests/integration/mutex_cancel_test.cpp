@@ -1,4 +1,5 @@
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -31,6 +32,9 @@ std::vector<Stage> stages() {
       at_request("watch requested", Op::kGetData, 2),  at_reply("watch answered", Op::kGetData, 2)};
 }
 
+/// Far less than the minute after which a session that waits for its server would give up.
+constexpr auto kAtOnce = 10s;
+
 enum class Weather { kFair, kCut };
 
 /// How an attempt is given up.
@@ -41,19 +45,24 @@ class MutexCancelTest : public MutexTest {
   void give_up_at(const Stage& stage, GiveUp how, Weather weather) {
     SCOPED_TRACE(stage.name);
     Lease holder = take(keeper, directory);
-    const int stop = stage.stop(*one.proxy);
-    const Instant deadline = BootClock::now() + (how == GiveUp::kDeadline ? 400ms : 60s);
-    Waiter waiter(mutex(one.session), deadline);
-    ASSERT_TRUE(one.proxy->wait_until_fired(stop));
+    Instant deadline = BootClock::now() + 60s;
+    std::optional<Waiter> waiter;
+    if (how == GiveUp::kStop) {
+      const int stop = stage.stop(*one.proxy);
+      waiter.emplace(mutex(one.session), deadline);
+      ASSERT_TRUE(one.proxy->wait_until_fired(stop));
+    } else {
+      deadline = stand_still_in_time(stage, waiter);
+    }
 
     const Instant asked = how == GiveUp::kStop ? BootClock::now() : deadline;
-    if (how == GiveUp::kStop) waiter.cancel();
+    if (how == GiveUp::kStop) waiter->cancel();
 
-    ASSERT_FALSE(waiter.holds());
-    EXPECT_TRUE(fails_with(waiter.answer(),
+    ASSERT_FALSE(waiter->holds());
+    EXPECT_TRUE(fails_with(waiter->answer(),
                            how == GiveUp::kStop ? Code::kCancelled : Code::kTimedOut, directory));
-    EXPECT_GE(waiter.answered_at(), asked);
-    EXPECT_LT(waiter.answered_at() - asked, 500ms) << "H51: it waits for nothing any more";
+    EXPECT_GE(waiter->answered_at(), asked);
+    EXPECT_LT(waiter->answered_at() - asked, kAtOnce) << "H51: it waits for nothing any more";
     if (weather == Weather::kCut) one.proxy->cut_all();
     one.proxy->release();
     one.proxy->disarm_all();
@@ -62,6 +71,25 @@ class MutexCancelTest : public MutexTest {
     ASSERT_TRUE(ok(holder.release(soon())));
     EXPECT_TRUE(witness.is_quiet(directory));
     EXPECT_EQ(one.session.id(), id) << "nothing was left to the session's end";
+  }
+
+  /// Begins an attempt that stands still at `stage` before its deadline passes, and returns that
+  /// deadline. A slow machine needs more than the shortest one to come that far.
+  Instant stand_still_in_time(const Stage& stage, std::optional<Waiter>& waiter) {
+    Instant deadline;
+    for (auto patience = 400ms; patience < 20s; patience *= 2) {
+      EXPECT_TRUE(ok(one.session.sync(directory, soon())));
+      const int stop = stage.stop(*one.proxy);
+      deadline = BootClock::now() + patience;
+      waiter.emplace(mutex(one.session), deadline);
+      if (one.proxy->wait_until_fired(stop, deadline)) return deadline;
+      EXPECT_FALSE(waiter->holds());
+      one.proxy->disarm_all();
+      one.proxy->release();
+      EXPECT_TRUE(witness.queue_reaches(directory, 1));
+    }
+    ADD_FAILURE() << "the stage was never reached";
+    return deadline;
   }
 
   Session keeper = open(quick(60s));
@@ -91,7 +119,7 @@ TEST_P(MutexCancelTest, H51_ADeadlineIsKeptBehindASilentPartition) {
     const Instant deadline = BootClock::now() + 300ms;
 
     EXPECT_TRUE(fails_with(mutex(one.session).lock(deadline), Code::kTimedOut, directory));
-    EXPECT_LT(BootClock::now() - deadline, 500ms);
+    EXPECT_LT(BootClock::now() - deadline, kAtOnce);
     EXPECT_TRUE(fails_with(mutex(one.session).try_lock(deadline_in(100ms)), Code::kTimedOut));
 
     one.proxy->release();
@@ -105,10 +133,10 @@ TEST_P(MutexCancelTest, H51_ADeadlineIsKeptWithoutAnyServer) {
   one.proxy->cut_all();
   ASSERT_TRUE(eventually([&] { return one.session.state() == SessionState::kSuspended; }));
   one.proxy->log().clear();
-  const Instant deadline = BootClock::now() + 300ms;
+  const Instant deadline = BootClock::now() + 2s;
 
   EXPECT_TRUE(fails_with(mutex(one.session).lock(deadline), Code::kTimedOut, "refused"));
-  EXPECT_LT(BootClock::now() - deadline, 500ms);
+  EXPECT_LT(BootClock::now() - deadline, kAtOnce);
 
   one.proxy->accept();
   EXPECT_TRUE(ok(one.session.sync(directory, soon())));
