@@ -234,8 +234,12 @@ TEST(OwnServer, GoesOnWithItsSessionsWhenItIsKilledUnderThem) {
 
   ::kill(first, SIGKILL);
 
-  EXPECT_TRUE(eventually([&] { return ann.servers().size() == 1 && ann.servers()[0] != first; },
-                         deadline_in(30s)));
+  EXPECT_TRUE(eventually(
+      [&] {
+        const std::vector<pid_t> now = ann.servers();
+        return now.size() == 1 && now.front() != first;
+      },
+      deadline_in(30s)));
   EXPECT_EQ(ann.run({"ls", "--json", "job"}).out, before);
   EXPECT_EQ(ann.run({"release", "job"}).status, kFine);
 }

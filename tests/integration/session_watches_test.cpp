@@ -309,7 +309,7 @@ TEST_P(SessionTest, H30_H61_NodeWatchersNeverHearOfReconnects) {
 
 TEST_P(SessionTest, H63_FortyThousandWatchesAreRestoredInChunks) {
   FaultProxy proxy(service().follower());
-  Session session = open_session(proxy.connect_string(), quick(10s));
+  Session session = open_session(proxy.connect_string(), quick(60s));
   const std::string path = fresh_path();
   const std::string filler(40, 'w');
   constexpr int kCount = 40'000;
