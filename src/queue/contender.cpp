@@ -257,8 +257,9 @@ void Contender::wait_behind() {
     if (!directory_watched_) relist();  // It has changed since.
     return;
   }
-  // Ours first: if the nearest turns out to be gone we know by then that we are still there.
-  if (own_arm_ == Arm::kNo) watch_own();
+  // Ours first: if the nearest turns out to be gone we know by then that we are still there. Behind
+  // many it would tell us nothing in time: there the list after the wake does.
+  if (own_arm_ == Arm::kNo && ahead_.size() <= kFew) watch_own();
   if (watched_ == ahead_.back() && watched_arm_ != Arm::kNo) return;
   drop_watch();
   watched_ = ahead_.back();

@@ -131,8 +131,8 @@ TEST_P(FollowCommand, WhoseLeadIsTakenAwayStopsAndRunsAgain) {
 
 TEST_P(FollowCommand, WhoseSessionEndsRunsForTheLeadOnANewOne) {
   FaultProxy proxy(connect_);
-  const auto ann = start({"elect", "-z", proxy.connect_string(), "--session-timeout", "1s", name_,
-                          "--", "sh", "-c", "echo lead $$; exec sleep 1000"});
+  const auto ann = start({"elect", "-z", proxy.connect_string(), "--session-timeout", kQuickTimeout,
+                          name_, "--", "sh", "-c", "echo lead $$; exec sleep 1000"});
   const auto first = ann->wait_for_line("lead", soon());
   ASSERT_TRUE(first);
 
@@ -149,7 +149,7 @@ TEST_P(FollowCommand, WhoseSessionEndsRunsForTheLeadOnANewOne) {
 }
 
 TEST_P(FollowCommand, ALockDelayKeepsTheNextFromFollowingOneThatVanished) {
-  const auto holder = hold({"--session-timeout", "1s", "--lock-delay", "1h"});
+  const auto holder = hold({"--session-timeout", kQuickTimeout, "--lock-delay", "1h"});
   held_by();
   Session session = open();
   const auto careful = start({"run", "--lock-delay", "1h", name_, "--", "echo", "ran"});

@@ -43,6 +43,14 @@ class LookCommand : public testing::TestWithParam<Service> {
     options.environment = user_.environment();
     return std::make_unique<Child>(user_.command(std::move(words)), options);
   }
+  /// So many stand in the lock's queue, or will soon.
+  bool has_entries(std::size_t count) {
+    const auto entries = [&] {
+      const auto children = session_->children(path_, soon());
+      return children ? children->names.size() : 0;
+    };
+    return eventually([&] { return entries() == count; }, soon());
+  }
   NewUser user_;
   std::string connect_;
   std::optional<Session> session_;
@@ -65,7 +73,7 @@ constexpr ExitStatus kNobody{1, 0};
 TEST_P(LookCommand, LsShowsTheQueueInOrder) {
   const Lease holder = hold(path_, "nightly");
   const auto second = start({"hold", path_, "--for", "1h"});
-  ASSERT_TRUE(eventually([&] { return session_->children(path_, soon())->names.size() == 2; }));
+  ASSERT_TRUE(has_entries(2));
 
   const Ran ran = user_.run({"ls", path_});
 
@@ -294,7 +302,7 @@ TEST_P(LookCommand, AHoldThatHadToWaitEndsAsLongAfterItsBeginning) {
   constexpr std::time_t kHour = 3'600;
   Lease holder = hold(path_);
   const auto waiting = start({"hold", path_, "--for", "1h"});
-  ASSERT_TRUE(eventually([&] { return session_->children(path_, soon())->names.size() == 2; }));
+  ASSERT_TRUE(has_entries(2));
   const std::time_t since = std::time(nullptr);
   ASSERT_TRUE(eventually([&] { return std::time(nullptr) >= since + 2; }));
   const std::time_t least = std::time(nullptr) + kHour;
@@ -322,12 +330,12 @@ TEST_P(LookCommand, AHoldEndsByItself) {
 TEST_P(LookCommand, AHoldThatNobodyWaitsForAnyMoreIsNotTaken) {
   Lease holder = hold(path_);
   const auto hold_command = start({"hold", path_, "--for", "1h"});
-  ASSERT_TRUE(eventually([&] { return session_->children(path_, soon())->names.size() == 2; }));
+  ASSERT_TRUE(has_entries(2));
 
   hold_command->signal(SIGINT);
   EXPECT_EQ(hold_command->wait(soon()), (ExitStatus{-1, SIGINT}));
 
-  EXPECT_TRUE(eventually([&] { return session_->children(path_, soon())->names.size() == 1; }));
+  EXPECT_TRUE(has_entries(1));
 }
 
 TEST_P(LookCommand, ReleaseIsForOnesOwnHold) {

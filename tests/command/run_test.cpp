@@ -263,8 +263,8 @@ TEST_P(RunCommand, OnceIsRunByTheFirstAndWaitedForByTheOthers) {
 
 TEST_P(RunCommand, OnceIsTriedByTheNextAfterAFailureOrAKill) {
   EXPECT_EQ(run({"once", name_, "--", "sh", "-c", "exit 3"}).status, code(3));
-  const auto killed = start(
-      {"once", "--session-timeout", "1s", name_, "--", "sh", "-c", "echo begun; exec sleep 1000"});
+  const auto killed = start({"once", "--session-timeout", kQuickTimeout, name_, "--", "sh", "-c",
+                             "echo begun; exec sleep 1000"});
   ASSERT_TRUE(killed->wait_for_line("begun", soon()));
   killed->signal(SIGKILL);
 

@@ -31,8 +31,9 @@ using wire::Op;
 
 class ServerFault : public testing::TestWithParam<CommitOn> {
  protected:
-  static constexpr int kTimeoutMs = 400;
-  static constexpr int kSilentMs = 2'000;
+  /// Not so short that it runs out between two calls of a test that is kept waiting.
+  static constexpr int kTimeoutMs = 4'000;
+  static constexpr int kForEverMs = 600'000;
 
   ServerFault() : ServerFault([](ServerOptions&) {}) {}
   template <class Change>
@@ -43,6 +44,7 @@ class ServerFault : public testing::TestWithParam<CommitOn> {
     ServerOptions options;
     options.tick = 20ms;
     options.min_session_timeout = 50ms;
+    options.max_session_timeout = std::chrono::milliseconds(kForEverMs);
     options.words = server::settle_words({"all"}).value();
     options.log = [&errors](LogLevel level, std::string_view) {
       if (level == LogLevel::kError) ++errors;
@@ -143,17 +145,17 @@ TEST_P(ServerFault, H85_AStallIsAddedToEverySessionsTime) {
   RawClient writer = client();
   RawClient sender = client();
   RawClient silent = client();
-  ASSERT_TRUE(writer.connect(10'000));
+  ASSERT_TRUE(writer.connect(kForEverMs));
   ASSERT_TRUE(sender.connect(kTimeoutMs));
-  ASSERT_TRUE(silent.connect(kSilentMs));
+  ASSERT_TRUE(silent.connect(kTimeoutMs));
   disk_.hold();
   writer.add(Op::kCreate, create_request("/a", CreateMode::kPersistent));
   ASSERT_TRUE(writer.flush());
   ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
 
-  // Longer than either time-out. One client keeps up its heartbeats, heard or not; the other one
+  // Longer than the time-out. One client keeps up its heartbeats, heard or not; the other one
   // sends nothing, and may do so if nobody could have heard it.
-  const Instant over = BootClock::now() + std::chrono::milliseconds(kSilentMs * 3 / 2);
+  const Instant over = BootClock::now() + std::chrono::milliseconds(kTimeoutMs * 3 / 2);
   int sent = 0;
   ASSERT_TRUE(eventually([&] {
     sender.add(Op::kPing, wire::Empty{});
@@ -166,13 +168,14 @@ TEST_P(ServerFault, H85_AStallIsAddedToEverySessionsTime) {
     const auto answer = silent.call(Op::kExists, wire::PathWatch{"/", false});
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->header.err, Err::kOk);
-  } else {
-    EXPECT_TRUE(silent.ended());
   }
   for (int i = 0; i < sent; ++i) ASSERT_TRUE(sender.receive()) << "heartbeat " << i;
-  EXPECT_EQ(writer.receive()->header.err, Err::kOk);
   EXPECT_EQ(sender.call(Op::kCreate, create_request("/b", CreateMode::kEphemeral))->header.err,
             Err::kOk);
+  EXPECT_EQ(writer.receive()->header.err, Err::kOk);
+  if (GetParam() == CommitOn::kOwnThread) {
+    EXPECT_TRUE(silent.ended());
+  }
 }
 
 TEST_P(ServerFault, ADamageThatAFoldFindsIsShownAndTheServerGoesOn) {
@@ -237,11 +240,14 @@ TEST_P(ServerCommit, H78_NobodySeesWhatIsNotDurable) {
 TEST_P(ServerCommit, AFloodOfWritesHoldsUpNoReadNoHeartbeatAndNoEnd) {
   ASSERT_TRUE(start());
   std::vector<RawClient> flood;
-  for (int i = 0; i < 80; ++i) ASSERT_TRUE(flood.emplace_back(client()).connect(40'000));
+  for (int i = 0; i < 80; ++i) {
+    // Patient: who is left outside gets rid of its request only when the disk goes on.
+    ASSERT_TRUE(flood.emplace_back(driver_.addresses().front(), 120s).connect(kForEverMs));
+  }
   RawClient reader = client();
   RawClient silent = client();
-  ASSERT_TRUE(reader.connect(40'000));
-  ASSERT_TRUE(silent.connect(kSilentMs));
+  ASSERT_TRUE(reader.connect(kForEverMs));
+  ASSERT_TRUE(silent.connect(kTimeoutMs));
   disk_.hold();
   std::vector<std::jthread> senders;
   for (std::size_t i = 0; i < flood.size(); ++i) {
@@ -252,7 +258,8 @@ TEST_P(ServerCommit, AFloodOfWritesHoldsUpNoReadNoHeartbeatAndNoEnd) {
   }
 
   // Some are left outside, and stay there: the rest goes on.
-  ASSERT_TRUE(eventually([&] { return monitored("outstanding_requests") >= 70; }));
+  ASSERT_TRUE(
+      eventually([&] { return monitored("outstanding_requests") >= 70; }, deadline_in(60s)));
   ASSERT_TRUE(eventually([&] {
     const auto read = reader.call(Op::kExists, wire::PathWatch{"/", false});
     const auto ping = reader.call(Op::kPing, wire::Empty{});
@@ -285,11 +292,11 @@ TEST_P(ServerPatience, H85_WhoDoesNotReadIsHeardAgainWhenItsRequestIsDone) {
   ASSERT_TRUE(start(Listener::open_unix(folder_.path() / "socket").value()));
   RawClient maker = client();
   RawClient slow = client();
-  ASSERT_TRUE(maker.connect(40'000));
+  ASSERT_TRUE(maker.connect(kForEverMs));
   wire::Create large = create_request("/large", CreateMode::kPersistent);
   large.data = std::string(900'000, 'x');
   ASSERT_TRUE(maker.call(Op::kCreate, large));
-  ASSERT_TRUE(slow.connect(kSilentMs));
+  ASSERT_TRUE(slow.connect(kTimeoutMs));
   ASSERT_TRUE(slow.call(Op::kCreate, create_request("/slow", CreateMode::kEphemeral)));
   disk_.hold();
   slow.add(Op::kGetData, wire::PathWatch{"/large", false});
@@ -298,7 +305,7 @@ TEST_P(ServerPatience, H85_WhoDoesNotReadIsHeardAgainWhenItsRequestIsDone) {
   ASSERT_TRUE(eventually([&] { return disk_.waiting() == 1; }));
   disk_.let_go();
   RawClient silent = client();
-  ASSERT_TRUE(silent.connect(kSilentMs));
+  ASSERT_TRUE(silent.connect(kTimeoutMs));
   ASSERT_TRUE(silent.call(Op::kCreate, create_request("/silent", CreateMode::kEphemeral)));
   const auto is_there = [&](const char* path) {
     return maker.call(Op::kExists, wire::PathWatch{path, false})->header.err == Err::kOk;

@@ -232,7 +232,7 @@ TEST(ServerBounds, H93_UnusedContainersAndOldTtlNodesAreReaped) {
 
 /// Heartbeats cannot be heard while a long answer blocks the connection.
 TEST(ServerBounds, H85_ASessionThatReadsALongAnswerSlowlyLives) {
-  constexpr int kTimeoutMs = 1'000;
+  constexpr int kTimeoutMs = 3'000;
   ServerOptions options;
   options.tick = 50ms;
   options.min_session_timeout = 100ms;
@@ -292,7 +292,10 @@ TEST(ServerDescriptors, H89_WhenTheyRunOutTheJournalStillHasSome) {
         << server.log();
   }
 
-  EXPECT_THAT(server.log(), HasSubstr("few descriptors left"));
+  // It has accepted as many as it can by then, but may not have said so.
+  EXPECT_TRUE(eventually([&] {
+    return server.log().find("few descriptors left") != std::string::npos;
+  })) << server.log();
   EXPECT_TRUE(server.running());
   idle.clear();
   EXPECT_TRUE(

@@ -186,7 +186,7 @@ TEST_F(ServerTlsTest, APlainClientIsTurnedAwayAndOthersAreServed) {
 TEST_F(ServerTlsTest, H89_AHandshakeThatDoesNotGetOnIsDropped) {
   ServerOptions options;
   options.tls = tls();
-  options.handshake_timeout = 100ms;
+  options.handshake_timeout = 3s;  // Enough for whoever does get on, however slow.
   Server server = Server::start(options).value();
   RawClient silent(server.connect_string(), 60s);
   RawClient stalled(server.connect_string(), 60s);
@@ -196,7 +196,7 @@ TEST_F(ServerTlsTest, H89_AHandshakeThatDoesNotGetOnIsDropped) {
 
   EXPECT_TRUE(silent.ended());
   EXPECT_TRUE(stalled.ended());
-  EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(10s)));
+  EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(60s)));
 }
 
 TEST_F(ServerTlsTest, H90_WhoAsksForNewKeysAndDoesNotReadIsDropped) {

@@ -150,7 +150,7 @@ TEST(ServerWords, HaveTheLinesOfApaches) {
   std::vector<RawClient> clients;
   for (const std::string& where : {apache.connect_string(), server.connect_string()}) {
     RawClient& client = clients.emplace_back(where);
-    ASSERT_TRUE(client.connect(20'000));
+    ASSERT_TRUE(client.connect(40'000));
     ASSERT_TRUE(client.call(Op::kCreate, create_request("/e", CreateMode::kEphemeral)));
     ASSERT_TRUE(client.call(Op::kGetData, wire::PathWatch{"/e", true}));
     ASSERT_TRUE(client.call(Op::kGetChildren2, wire::PathWatch{"/", true}));
