@@ -108,7 +108,6 @@ TEST_F(ContenderIdentityTest, H02_H72_ATwinThatSurfacesLaterTakesOverAndTheOldSe
   listed({me_, twin, other(2), other(5)});
   looked(twin, true, 40);
   EXPECT_TRUE(owes(me_));
-  EXPECT_TRUE(unwatched(me_));
   EXPECT_EQ(last<action::Watch>().name, other(2));
   watched(twin);
   watched(other(2));

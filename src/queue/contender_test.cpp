@@ -264,8 +264,19 @@ TEST_F(ContenderTest, H33_WithManyAheadOneListIsCheaper) {
   EXPECT_EQ(did<action::List>(), 1);
   EXPECT_EQ(did<action::Watch>(), 0);
   listed({me_, other(1)});
-  EXPECT_EQ(did<action::Watch>(), 1);
+  EXPECT_EQ(did<action::Watch>(), 2) << "now ours too, which spares us the next list";
   EXPECT_EQ(last<action::Watch>().name, other(1));
+  watched(me_);
+  tell(event::Gone{other(1)});
+  EXPECT_EQ(did<action::Prove>(), 1);
+}
+
+TEST_F(ContenderTest, H05_BehindManyTheListAfterTheWakeSaysWhetherWeAreStillThere) {
+  wait_behind({1, 2, 3, 4, 5});
+  EXPECT_EQ(ever<action::Watch>(), 1) << "the nearest, and not our own";
+  tell(event::Gone{other(5)});
+  listed({other(1), other(2), other(3), other(4)});
+  EXPECT_EQ(last<action::Fail>().code, Code::kLost);
 }
 
 TEST_F(ContenderTest, H31_AnEventBeforeTheAnswerOfItsWatchIsNotLost) {

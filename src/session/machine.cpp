@@ -253,15 +253,16 @@ void Machine::add_credential(Credential credential, Completion done, Instant dea
   }
   identity->waiters.push_back(id);
   if (phase_ != Phase::kAttached) return;
-  send_credential(static_cast<std::size_t>(identity - identities_.begin()), now);
+  send_credential(static_cast<std::size_t>(identity - identities_.begin()));
 }
 
-void Machine::send_credential(std::size_t index, Instant now) {
+void Machine::send_credential(std::size_t index) {
   const Credential& credential = identities_[index].credential;
   wire::append_frame(output_, wire::RequestHeader{wire::kAuthXid, Op::kAuth},
                      wire::AuthPacket{0, credential.scheme, credential.secret});
+  // It counts as nothing: Apache takes it without touching the session, and so does not tell the
+  // leader that we are alive.
   auth_flights_.push_back(index);
-  touched(now);
 }
 
 // Watches.

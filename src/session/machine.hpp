@@ -315,7 +315,7 @@ class Machine {
   void fail(CallId id, Code code, const std::string& detail, Instant now);
   void pay_debts(Instant now);
   void touched(Instant now);
-  void send_credential(std::size_t index, Instant now);
+  void send_credential(std::size_t index);
   /// Is there such a watch, or a request on its way that sets one?
   [[nodiscard]] bool is_wanted(WatchOn on, const std::string& path) const;
   void drop_server_watch(WatchOn on, const std::string& path, Instant now);
@@ -361,6 +361,7 @@ class Machine {
   wire::FrameSplitter splitter_;
   std::int32_t xid_;
   int restores_ = 0;           ///< setWatches frames not yet answered.
+  Instant restored_at_{};      ///< When they were sent.
   std::deque<Instant> pings_;  ///< When those not yet answered were sent.
 
   // Requests.

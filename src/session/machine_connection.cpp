@@ -93,14 +93,17 @@ void Machine::attach(Instant now) {
   last_trouble_.clear();
   // Identity first, because what follows may need it; then watches, so that no request sees a state
   // whose change would go unnoticed; then what has been waiting.
-  for (std::size_t i = 0; i < identities_.size(); ++i) send_credential(i, now);
+  for (std::size_t i = 0; i < identities_.size(); ++i) send_credential(i);
   // Java's own clients use 128 KiB for a restore frame; stay under it and under our own limit.
   constexpr std::size_t kRestoreBytes = 128 * 1024;
   if (!base::mutated(base::Mutant::kNoRestore)) {
     watches_.append_restore(output_, last_zxid_,
                             std::min(kRestoreBytes, options_.max_request_bytes), restores_);
   }
-  if (restores_ > 0) touched(now);
+  if (restores_ > 0) {
+    restored_at_ = now;
+    touched(now);
+  }
   change_state(SessionState::kConnected);
   for (const CallId id : std::exchange(connection_waiters_, {})) release_waiter(id, now);
   pay_debts(now);

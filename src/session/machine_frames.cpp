@@ -56,6 +56,7 @@ void Machine::heard() {
 void Machine::handle_restored(Err err, Instant now) {
   if (restores_ == 0) return detach("the server answered a setWatches we never sent", now);
   --restores_;
+  lease_.answered(restored_at_, now);
   // Without its watches a waiter would sleep for ever: rather start over.
   if (err != Err::kOk) detach("the server refused to restore our watches", now);
 }

@@ -222,6 +222,37 @@ TEST_F(MachineLease, H13_APingThatWasHeldUpMayHaveComeAfterTheLastTouch) {
       << "the pause before the ping, and its way";
 }
 
+TEST_F(MachineLease, H13_ACredentialIsNoSignOfLife) {
+  rig.pass(kT / 3);
+  rig.answer_all();
+  rig.pass(kT / 6);
+  rig.add_credential("u:p");
+  rig.answer_all();
+  rig.pass(kT / 6);
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kPing)) << "it does not put off the next ping either";
+  rig.answer_all();
+
+  prove();
+
+  EXPECT_EQ(left(), kT - kT / 4 - kT / 3 - milliseconds(120))
+      << "the leader may not have heard of us between the two pings";
+}
+
+TEST_F(MachineLease, H13_ARestoreThatWasHeldUpMayHaveComeAfterTheLastTouch) {
+  rig.submit(get_call("/a", rig.watcher()));
+  rig.answer_all();
+  rig.cut();
+  rig.accept(kT);
+  ASSERT_THAT(rig.ops(), ElementsAre(Op::kSetWatches));
+  rig.now += milliseconds(3'300);
+  rig.machine.advance(rig.now);
+
+  prove();
+
+  EXPECT_EQ(left(), kT - kT / 4 - 2 * milliseconds(3'300) - milliseconds(120))
+      << "the pause before the proof, and the way of the restore";
+}
+
 TEST_F(MachineLease, H13_ALateTickFindsTheLeaseOver) {
   prove();
   rig.machine.join(holder);

@@ -70,9 +70,10 @@ void Follower::take_request(LinkId link, Front& front, std::string_view frame) {
   Item item;
   wire::Reader reader(frame.substr(0, kHeaderSize));
   reader(item.header);
+  // Answered out of turn, and no sign of life.
+  if (item.header.op == Op::kAuth) return forward(link, frame);
   front.touched = true;
   touch_later();
-  if (item.header.op == Op::kAuth) return forward(link, frame);  // Answered out of turn.
   if (deposed_ && item.header.op == Op::kSync) {
     item.forwarded = true;
     answer_sync(item, frame.substr(kHeaderSize));

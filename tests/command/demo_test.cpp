@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -21,22 +22,38 @@ const std::map<std::string, int> kTurns = {{"writer 1", 1}, {"reader 1", 2}, {"r
 TEST(DemoCommand, TellsEverythingInTheOrderInWhichItHappened) {
   const NewUser ann;
 
-  const Ran ran = ann.run({"demo", "--workers", "3", "--hold", "200ms"});
+  // It kills a holder in the second half of its time: not so little that it can come too late.
+  const Ran ran = ann.run({"demo", "--workers", "3", "--hold", "2s"});
 
   ASSERT_EQ(ran.status, (ExitStatus{0, 0})) << ran.out << ran.err;
   std::vector<double> times;
+  std::set<std::string> asked;
   std::vector<int> left;
   std::vector<int> right;
   std::istringstream lines(ran.out);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find(" s  ") == 6) times.push_back(std::stod(line));
+    if (line.find(" s  ") == 6) {
+      const std::string what = line.substr(10);
+      const std::string who = what.substr(0, what.find(' ', std::string("worker ").size()));
+      // Told as late as it is seen in the queue, with the time at which it began; so what is
+      // certain is that this comes before its turn.
+      if (what == who + " asks for the lock") {
+        asked.insert(who);
+        continue;
+      }
+      if (what.starts_with(who + " HOLDS")) {
+        EXPECT_TRUE(asked.contains(who)) << ran.out;
+      }
+      times.push_back(std::stod(line));
+    }
     if (!line.ends_with(" holds")) continue;
     const std::size_t from = line.find_first_not_of(' ');
     const std::string name = line.substr(from, line.size() - from - 6);
     ASSERT_TRUE(kTurns.contains(name)) << line;
     (from == 2 ? left : right).push_back(kTurns.at(name));
   }
-  EXPECT_GT(times.size(), 10U);
+  EXPECT_EQ(asked.size(), 3U) << ran.out;
+  EXPECT_GT(times.size(), 7U);
   EXPECT_TRUE(std::ranges::is_sorted(times)) << ran.out;
   EXPECT_EQ(left, (std::vector{1, 2, 2, 2, 3, 4, 4, 5})) << ran.out;
   EXPECT_EQ(right, left) << ran.out;

@@ -33,8 +33,8 @@ TEST_P(RunJob, H95_ACutOffCommandIsDeadBeforeTheNextOneStarts) {
         start({"run", "-z", proxy.connect_string(), "--session-timeout", kQuickTimeout, name_, "--",
                LATCHKEY_BEAT, file("first" + number), i % 2 == 0 ? "stubborn" : "polite"});
     ASSERT_TRUE(eventually([&] { return beats_in(file("first" + number)).last != 0; }, soon()));
-    const auto second = start({"run", name_, "--", LATCHKEY_BEAT, file("second" + number),
-                               "polite", file("first" + number)});
+    const auto second = start({"run", name_, "--", LATCHKEY_BEAT, file("second" + number), "polite",
+                               file("first" + number)});
 
     proxy.hold(Hold::kBoth);
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,28 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
+/// What the server has to complain of; not that it was kept waiting, which is the machine's affair.
+std::string complaints(const NewUser& user) {
+  std::istringstream log(contents(user.state() / "server.log"));
+  std::string all;
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("held up for ") == std::string::npos) all += line + "\n";
+  }
+  return all;
+}
+
+/// Another serves. One look, as the first may vanish between two.
+bool is_replaced(const NewUser& user, pid_t first) {
+  const std::vector<pid_t> now = user.servers();
+  return now.size() == 1 && now.front() != first;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::ptrdiff_t kStorm = 40;  // Each of them may be two processes, and is slow.
+#else
+constexpr std::ptrdiff_t kStorm = 200;
+#endif
+
 TEST(OwnServer, AFreshMachineNeedsNoSetUp) {
   const NewUser ann;
 
@@ -62,14 +85,14 @@ TEST(OwnServer, TwoHundredAtOnceStartOne) {
   ChildOptions options;
   options.environment = ann.environment();
   std::vector<std::unique_ptr<Child>> storm;
-  for (int i = 0; i < 200; ++i) {
+  for (std::ptrdiff_t i = 0; i < kStorm; ++i) {
     storm.push_back(std::make_unique<Child>(ann.command({"ls", "--names"}), options));
   }
 
-  for (const auto& one : storm) EXPECT_EQ(one->wait(deadline_in(60s)), kFine);
+  for (const auto& one : storm) EXPECT_EQ(one->wait(deadline_in(240s)), kFine);
 
   EXPECT_THAT(ann.servers(), SizeIs(1));
-  EXPECT_EQ(contents(ann.state() / "server.log"), "");
+  EXPECT_EQ(complaints(ann), "");
 }
 
 TEST(OwnServer, OneThatLivesIsWaitedForHoweverSlowItIs) {
@@ -95,12 +118,6 @@ TEST(OwnServer, OneThatLivesIsWaitedForHoweverSlowItIs) {
   EXPECT_EQ(starter.wait(deadline_in(60s)), kFine);
   EXPECT_THAT(ann.servers(), testing::ElementsAre(server));
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::ptrdiff_t kStorm = 40;  // Each of them is two processes, and slow.
-#else
-constexpr std::ptrdiff_t kStorm = 200;
-#endif
 
 TEST(OwnServer, AStormOfJobsThatDoNotWaitRunsOne) {
   const NewUser ann;
@@ -131,7 +148,7 @@ TEST(OwnServer, AStormOfJobsThatDoNotWaitRunsOne) {
   EXPECT_EQ(std::ranges::count(codes, kFine), 1);
   EXPECT_EQ(std::ranges::count(codes, ExitStatus{1, 0}), kStorm - 1);
   EXPECT_THAT(ann.servers(), SizeIs(1));
-  EXPECT_EQ(contents(ann.state() / "server.log"), "");
+  EXPECT_EQ(complaints(ann), "");
 }
 
 TEST(OwnServer, OneThatWasKilledIsReplacedAndItsDataIsThere) {
@@ -234,12 +251,7 @@ TEST(OwnServer, GoesOnWithItsSessionsWhenItIsKilledUnderThem) {
 
   ::kill(first, SIGKILL);
 
-  EXPECT_TRUE(eventually(
-      [&] {
-        const std::vector<pid_t> now = ann.servers();
-        return now.size() == 1 && now.front() != first;
-      },
-      deadline_in(30s)));
+  EXPECT_TRUE(eventually([&] { return is_replaced(ann, first); }, deadline_in(60s)));
   EXPECT_EQ(ann.run({"ls", "--json", "job"}).out, before);
   EXPECT_EQ(ann.run({"release", "job"}).status, kFine);
 }
@@ -269,12 +281,7 @@ TEST(OwnServer, OneThatWasRevivedOutlivesWhoeverRevivedIt) {
   ASSERT_THAT(ann.servers(), SizeIs(1));
   const pid_t first = ann.servers().front();
   ::kill(first, SIGKILL);
-  ASSERT_TRUE(eventually(
-      [&] {
-        const std::vector<pid_t> now = ann.servers();
-        return now.size() == 1 && now.front() != first;
-      },
-      deadline_in(60s)));
+  ASSERT_TRUE(eventually([&] { return is_replaced(ann, first); }, deadline_in(60s)));
   const std::vector<pid_t> second = ann.servers();
 
   ::kill(std::stoi(keeper), SIGKILL);

@@ -40,8 +40,8 @@ TEST_P(Unheard, H95_ACutOffCommandIsDeadInTimeAlthoughNobodyReadsOurWords) {
   const Fd pipe = full_pipe();
   FaultProxy proxy(connect_);
   const auto first =
-      start_in(into_pipe_, {"run", "-z", proxy.connect_string(), "--session-timeout",
-                            kQuickTimeout, name_, "--", LATCHKEY_BEAT, file("first"), "stubborn"});
+      start_in(into_pipe_, {"run", "-z", proxy.connect_string(), "--session-timeout", kQuickTimeout,
+                            name_, "--", LATCHKEY_BEAT, file("first"), "stubborn"});
   ASSERT_TRUE(eventually([&] { return beats_in(file("first")).last != 0; }, soon()));
 
   proxy.hold(Hold::kBoth);

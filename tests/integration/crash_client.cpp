@@ -272,7 +272,8 @@ std::optional<std::map<std::string, History::Node>> CrashClient::look(
 std::string CrashClient::come_back(const std::vector<History::Seen>& seen,
                                    std::int64_t seen_by_anybody) {
   RawClient reader(endpoint_, kPatience);
-  if (!reader.connect(kTimeoutMs, {}, seen_by_anybody)) return "who saw the newest zxid is turned away";
+  if (!reader.connect(kTimeoutMs, {}, seen_by_anybody))
+    return "who saw the newest zxid is turned away";
   const auto now = reader.call(Op::kSync, wire::PathOnly{"/"});
   if (!now || now->header.zxid <= seen_by_anybody) return "H82: the zxid did not grow";
   std::map<std::string, wire::WireStat> stats;

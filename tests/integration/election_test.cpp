@@ -62,7 +62,7 @@ TEST_P(ElectionTest, EntriesAreThoseOfALeaderLatch) {
 
 TEST_P(ElectionTest, ALeaderWhoseConnectionDiesForGoodMakesWay) {
   Diary diary;
-  Proxied one = open_proxied(quick(1s));
+  Proxied one = open_proxied(quick(4s));
   const Election doomed(one.session, directory, diary.kept({.id = "doomed"}));
   ASSERT_TRUE(leads(doomed));
   const Election next(open(), directory, {.id = "next"});
@@ -80,7 +80,7 @@ TEST_P(ElectionTest, ALeaderWhoseConnectionDiesForGoodMakesWay) {
 }
 
 TEST_P(ElectionTest, H73_TheTermOfALeaderThatIsCutOffIsOverBeforeTheNextLeads) {
-  Proxied one = open_proxied(quick(1500ms));
+  Proxied one = open_proxied(quick(6s));
   Diary diary;
   std::atomic<Instant::rep> over_at = 0;
   std::optional<std::stop_callback<std::function<void()>>> on_over;
@@ -151,7 +151,7 @@ TEST_P(ElectionTest, H73_TheLockPassesOnWhenThoseWhoLedHaveStopped) {
 
 TEST_P(ElectionTest, H73_OneThatNeverStopsHoldsTheLockForATimeOutAtMost) {
   SlowToGo slow;
-  Election first(open(quick(1s)), directory, {.id = "first", .on_change = slow.on_change()});
+  Election first(open(quick(4s)), directory, {.id = "first", .on_change = slow.on_change()});
   slow.leading.wait();
   const Election second(open(), directory, {.id = "second"});
   ASSERT_TRUE(candidates_become({"first", "second"}));
@@ -304,7 +304,8 @@ TEST_P(ElectionTest, H75_WhoResignsQueuesAgainAtTheEnd) {
 }
 
 TEST_P(ElectionTest, H75_ResignWhileRestingDoesNotLoseTheReturn) {
-  Election election(open(), directory, {.id = "a", .min_pause = 300ms});
+  // So long that the others see it rest.
+  Election election(open(), directory, {.id = "a", .min_pause = 5s});
   ASSERT_TRUE(leads(election));
 
   election.resign();
@@ -342,8 +343,8 @@ TEST_P(ElectionTest, H75_EveryTermCostsOneEntryAndShortOnesComeFarBetween) {
 }
 
 TEST_P(ElectionTest, H75_AReconnectInTheSameSessionKeepsThePlace) {
-  Proxied one = open_proxied();
-  Proxied two = open_proxied();
+  Proxied one = open_proxied(quick(60s));
+  Proxied two = open_proxied(quick(60s));
   Diary leader;
   Diary follower;
   const Election first(one.session, directory, leader.kept({.id = "first"}));

@@ -36,7 +36,7 @@ class FakeServer {
     /// False: the client has gone.
     bool send(std::string_view bytes);
     /// Takes the client's greeting and accepts the session it names, or `fresh_id` if it has none.
-    bool greet(std::int64_t fresh_id = 0x1234, std::int32_t timeout_ms = 2'000);
+    bool greet(std::int64_t fresh_id = 0x1234, std::int32_t timeout_ms = 10'000);
     /// Says "no such node" to every request until the client goes.
     void refuse_everything();
 

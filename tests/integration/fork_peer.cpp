@@ -153,7 +153,7 @@ void go_on_as_parent(Everything& all) {
 int main(int count, char** words) {
   if (count != 3) return 2;
   const std::string path = words[2];
-  auto session = Session::open(words[1], {.timeout = 10s}, soon());
+  auto session = Session::open(words[1], {.timeout = 60s}, soon());
   if (!session) {
     std::cerr << session.error() << '\n';
     return 2;

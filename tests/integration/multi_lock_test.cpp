@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Ensemble, MultiLockTest, testing::Values(ServiceKind::k
 INSTANTIATE_TEST_SUITE_P(Embedded, MultiLockTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(MultiLockTest, H49_AnUncontendedLockIsOneTransactionInOneFlush) {
-  Proxied one = open_proxied();
+  Proxied one = open_proxied(quick(60s));  // Neither ping nor heartbeat comes in between.
   make_both();
   one.proxy->log().clear();
 
@@ -233,7 +233,7 @@ TEST_P(MultiLockTest, H49_MembersInAnyOrderNeverWaitInACircle) {
 
 TEST_P(MultiLockTest, H49_AMemberDeletedByAnotherHandLosesAll) {
   for (const std::size_t robbed : {0U, 1U}) {
-    Proxied one = open_proxied(quick(3s));
+    Proxied one = open_proxied(quick(10s));
     Lease lease = take_both(one.session);
     Waiter next(both(open()));
     ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 2, soon()));
@@ -267,7 +267,7 @@ TEST_P(MultiLockTest, H49_AMemberRobbedWhileAnotherWaitsFailsAll) {
 }
 
 TEST_P(MultiLockTest, H09_ALostLeaseOfALivingSessionGivesUpEveryMember) {
-  Proxied one = open_proxied(quick(4s));
+  Proxied one = open_proxied(quick(10s));
   Lease lease = take_both(one.session);
   one.proxy->hold(Hold::kBoth);
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
@@ -280,7 +280,7 @@ TEST_P(MultiLockTest, H09_ALostLeaseOfALivingSessionGivesUpEveryMember) {
 }
 
 TEST_P(MultiLockTest, H12_AWaiterWhoseSessionIsGoneGetsAnError) {
-  Proxied one = open_proxied(quick(1s));
+  Proxied one = open_proxied(quick(4s));
   Lease holder = take(open(), y);
   Waiter multi(both(one.session));
   ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 3, soon()));

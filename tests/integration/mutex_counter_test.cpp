@@ -71,7 +71,7 @@ TEST_P(MutexCounterTest, H35_NewcomersHoldBackUntilTheOldQueueHasDrained) {
   EXPECT_THAT(old.node(), HasSubstr("-lock-1073741823"));
 
   Mutex late(second, directory);
-  EXPECT_TRUE(fails_with(late.lock(deadline_in(300ms)), Code::kTimedOut, "sequence counter"));
+  EXPECT_TRUE(fails_with(late.lock(deadline_in(5s)), Code::kTimedOut, "sequence counter"));
   EXPECT_TRUE(fails_with(late.try_lock(), Code::kBusy));
   Waiter one(Mutex(second, directory));
   Waiter two(Mutex(third, directory));
@@ -151,7 +151,7 @@ TEST_P(MutexCounterTest, H35_AForeignChildInTheWayIsNamed) {
   Session session = open();
   make_node(session, "/locks/somebody's note");
 
-  EXPECT_TRUE(fails_with(Mutex(session, directory).lock(deadline_in(2s)), Code::kTimedOut,
+  EXPECT_TRUE(fails_with(Mutex(session, directory).lock(deadline_in(6s)), Code::kTimedOut,
                          "somebody's note"));
 }
 

@@ -13,10 +13,10 @@ using wire::Op;
 
 class MutexEnsembleTest : public testing::Test {
  protected:
-  [[nodiscard]] Session open(std::chrono::milliseconds timeout = 30s) {
+  [[nodiscard]] Session open(std::chrono::milliseconds timeout = 60s) {
     return open_session(ensemble.connect_string(), quick(timeout));
   }
-  [[nodiscard]] Session open_at(std::size_t member, std::chrono::milliseconds timeout = 30s) {
+  [[nodiscard]] Session open_at(std::size_t member, std::chrono::milliseconds timeout = 60s) {
     return open_session(ensemble.connect_string(member), quick(timeout));
   }
   /// Someone holds and someone waits; after the blow the one must still hold and the other get it.
@@ -26,6 +26,8 @@ class MutexEnsembleTest : public testing::Test {
     Waiter waiter(Mutex(waiting, directory));
     ASSERT_TRUE(witness.queue_reaches(directory, 2));
     ASSERT_TRUE(eventually([&] { return witness.watches_below(directory) >= 2; }));
+    // Proven just now: the servers may take a while.
+    ASSERT_TRUE(ok(holding.sync("/", soon())));
 
     blow();
 
@@ -56,7 +58,7 @@ TEST_F(MutexEnsembleTest, AHoldMovesWithItsSessionWhenItsFollowerStops) {
   const std::size_t follower = ensemble.followers().at(0);
   const std::size_t other = ensemble.followers().at(1);
   FaultProxy proxy(ensemble.connect_string(follower));
-  Session holding = open_session(proxy.connect_string(), quick(30s));
+  Session holding = open_session(proxy.connect_string(), quick(60s));
   Session waiting = open_at(other);
   expect_to_survive(holding, waiting, [&] {
     proxy.retarget(ensemble.connect_string(other));
@@ -79,8 +81,8 @@ TEST_F(MutexEnsembleTest, AWaitMovesWithItsSessionWhenItsFollowerStops) {
 }
 
 TEST_F(MutexEnsembleTest, HoldsAndWaitsSurviveARestartOfOneServerAfterTheOther) {
-  Session holding = open(60s);
-  Session waiting = open(60s);
+  Session holding = open();
+  Session waiting = open();
   expect_to_survive(holding, waiting, [&] {
     ensemble.rolling_restart();
     ASSERT_TRUE(ok(holding.sync("/", soon())));
@@ -91,7 +93,7 @@ TEST_F(MutexEnsembleTest, HoldsAndWaitsSurviveARestartOfOneServerAfterTheOther) 
 TEST_F(MutexEnsembleTest, H11_AHolderBehindAFollowerThatIsCutOffLosesBeforeAnotherHolds) {
   const std::size_t cut = ensemble.followers().at(0);
   const std::size_t other = ensemble.followers().at(1);
-  Session behind = open_at(cut, 2s);
+  Session behind = open_at(cut, 5s);
   Session current = open_at(other);
   Session reader = open_at(cut);
   Lease lease = take(behind, directory);
@@ -99,7 +101,10 @@ TEST_F(MutexEnsembleTest, H11_AHolderBehindAFollowerThatIsCutOffLosesBeforeAnoth
   const std::stop_callback on_loss(lease.lost(),
                                    [&] { lost_at = BootClock::now().time_since_epoch().count(); });
   Waiter next(Mutex(current, directory));
-  ASSERT_TRUE(eventually([&] { return current.children(directory, soon())->names.size() == 2; }));
+  ASSERT_TRUE(eventually([&] {
+    const auto queue = current.children(directory, soon());
+    return queue && queue->names.size() == 2;
+  }));
 
   ensemble.cut_from_leader(cut);
 
@@ -140,9 +145,10 @@ INSTANTIATE_TEST_SUITE_P(Embedded, MutexWipedTest, testing::Values(ServiceKind::
 
 TEST_P(MutexWipedTest, H20_AServerThatWasWipedEndsHoldsOnTimeAndWaitsInTheEnd) {
   const std::string directory = fresh_path();
+  constexpr auto kTimeout = 5s;
   const auto server = own_server(GetParam());
   server->start();
-  Session session = open_session(server->connect_string(), quick(1s));
+  Session session = open_session(server->connect_string(), quick(kTimeout));
   Lease lease = take(session, directory);
   Waiter waiter(Mutex(session, directory));
   std::stop_token lost = lease.lost();
@@ -152,12 +158,13 @@ TEST_P(MutexWipedTest, H20_AServerThatWasWipedEndsHoldsOnTimeAndWaitsInTheEnd) {
   server->wipe();
   const Instant wiped = BootClock::now();
   EXPECT_TRUE(eventually([&] { return lost.stop_requested(); }));
-  EXPECT_LT(BootClock::now() - wiped, 1s);
+  EXPECT_LT(BootClock::now() - wiped, kTimeout);
   server->start();
 
-  ASSERT_FALSE(waiter.holds());
+  // Three time-outs without a server that takes the session back.
+  ASSERT_FALSE(waiter.holds(deadline_in(60s)));
   EXPECT_TRUE(fails_with(waiter.answer(), Code::kSessionLost, directory));
-  Session fresh = open_session(server->connect_string(), quick(1s));
+  Session fresh = open_session(server->connect_string(), patient());
   EXPECT_TRUE(ok(Mutex(fresh, directory).try_lock()));
 }
 

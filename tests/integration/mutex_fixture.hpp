@@ -15,8 +15,9 @@
 
 namespace latchkey::test_support {
 
-/// For sessions that are not meant to end: long enough for a loaded machine.
-inline SessionOptions patient() { return quick(10s); }
+/// For sessions that are not meant to end: long enough for a loaded machine to look at a hold
+/// before it is in doubt.
+inline SessionOptions patient() { return quick(20s); }
 
 /// A lock() on a thread of its own. The destructor cancels it if it still waits.
 ///

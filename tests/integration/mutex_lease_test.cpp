@@ -31,21 +31,41 @@ class LossClock {
   std::stop_callback<std::function<void()>> callback_;
 };
 
+/// Looks until the lease is lost. Whoever looks often enough sees doubt in between, and that nobody
+/// has been told of a loss by then; whoever stood still meanwhile may have missed it.
+testing::AssertionResult is_doubted_before_it_is_lost(const Lease& lease, const LossClock& loss) {
+  Instant held = BootClock::now();
+  bool doubted = false;
+  bool told_too_early = false;
+  const bool lost = eventually([&] {
+    const bool told = loss.lost();
+    const LeaseState state = lease.state();
+    if (state == LeaseState::kHeld) held = BootClock::now();
+    doubted = doubted || state == LeaseState::kSuspect;
+    told_too_early = told_too_early || (told && state != LeaseState::kLost);
+    return state == LeaseState::kLost;
+  });
+  if (!lost) return testing::AssertionFailure() << "never lost";
+  if (told_too_early) return testing::AssertionFailure() << "told of a loss that was none yet";
+  if (doubted || BootClock::now() - held > 300ms) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "lost without a doubt";
+}
+
 TEST_P(LeaseTest, H09_ALossIsAnnouncedBeforeAnotherCanHold) {
   for (const auto which : {Hold::kToServer, Hold::kToClient, Hold::kBoth}) {
-    Proxied one = open_proxied(quick(1500ms));
+    Proxied one = open_proxied(quick(6s));
     Lease lease = take(one.session, directory);
     const LossClock loss(lease);
-    Waiter next(mutex(open()));
+    Waiter next(mutex(open()), deadline_in(120s));
     ASSERT_TRUE(witness.queue_reaches(directory, 2));
     EXPECT_EQ(lease.state(), LeaseState::kHeld);
 
     one.proxy->hold(which);
-    ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
-    EXPECT_FALSE(loss.lost());
-    ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
+    EXPECT_TRUE(is_doubted_before_it_is_lost(lease, loss));
+    ASSERT_EQ(lease.state(), LeaseState::kLost);
 
-    ASSERT_TRUE(next.holds());
+    // Where the server hears us but we do not hear it the session may take several time-outs to go.
+    ASSERT_TRUE(next.holds(deadline_in(60s)));
     ASSERT_TRUE(eventually([&] { return loss.lost(); }));
     EXPECT_LT(loss.at(), next.answered_at());
     one.proxy->cut_all();
@@ -58,21 +78,21 @@ TEST_P(LeaseTest, H09_ALossIsAnnouncedBeforeAnotherCanHold) {
 }
 
 TEST_P(LeaseTest, H10_ADelayedAnswerDoesNotLengthenTheLease) {
-  Proxied one = open_proxied(quick(2s));
+  Proxied one = open_proxied(quick(6s));
   Lease lease = take(one.session, directory);
   // Nothing is sent after this one, and its answer comes late: what counts is when it was asked.
-  const int late = one.proxy->delay_reply(Op::kSync, 900ms);
+  const int late = one.proxy->delay_reply(Op::kSync, 2'700ms);
   ASSERT_TRUE(one.proxy->wait_until_fired(late));
   const Instant asked = BootClock::now();
   one.proxy->hold(Hold::kToServer);
 
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
 
-  EXPECT_LT(BootClock::now() - asked, 2s);
+  EXPECT_LT(BootClock::now() - asked, 6s);
 }
 
 TEST_P(LeaseTest, H09_AShortPartitionMakesItSuspectAndNoMore) {
-  Proxied one = open_proxied(quick(6s));
+  Proxied one = open_proxied(quick(60s));
   Lease lease = take(one.session, directory);
   const LossClock loss(lease);
 
@@ -88,7 +108,7 @@ TEST_P(LeaseTest, H09_AShortPartitionMakesItSuspectAndNoMore) {
 }
 
 TEST_P(LeaseTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
-  Proxied one = open_proxied(quick(4s));
+  Proxied one = open_proxied(quick(10s));
   Lease lease = take(one.session, directory);
   one.proxy->hold(Hold::kBoth);
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
@@ -136,7 +156,8 @@ class Standstill {
 };
 
 TEST_P(LeaseTest, H13_TheClockIsReadAtEveryCallAndNeedsNoThread) {
-  Standstill still(service().connect_string(), 1s);
+  constexpr auto kTimeout = 8s;
+  Standstill still(service().connect_string(), kTimeout);
   Lease asked = take(*still.session, directory);
   Lease let_go = take(*still.session, directory + "-other");
   Recorder<bool> told;
@@ -145,7 +166,7 @@ TEST_P(LeaseTest, H13_TheClockIsReadAtEveryCallAndNeedsNoThread) {
 
   still.stop();
   ASSERT_TRUE(eventually([&] { return asked.state() != LeaseState::kHeld; }));
-  const Instant late = BootClock::now() + 1s;
+  const Instant late = BootClock::now() + kTimeout / 4;
   ASSERT_TRUE(eventually([&] { return BootClock::now() > late; }));
 
   EXPECT_EQ(asked.state(), LeaseState::kLost);
@@ -165,11 +186,11 @@ TEST_P(LeaseTest, H51_ADeadlineNeedsNoThreadEither) {
 
   EXPECT_TRUE(fails_with(mutex(*still.session).lock(deadline), Code::kTimedOut));
 
-  EXPECT_LT(BootClock::now() - deadline, 500ms);
+  EXPECT_LT(BootClock::now() - deadline, 5s);
 }
 
 TEST_P(LeaseTest, H05_AHoldWhoseNodeIsDeletedByAnotherHandIsLost) {
-  Proxied one = open_proxied(quick(2s));
+  Proxied one = open_proxied(quick(10s));
   Lease lease = take(one.session, directory);
   ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 1, soon()));
 
@@ -218,7 +239,7 @@ TEST_P(LeaseTest, H23_AReleaseWhileSuspectIsDeferredAndReachesTheServer) {
 }
 
 TEST_P(LeaseTest, H23_AReleaseWhileSuspectDiesWithTheSessionIfThatDoes) {
-  Proxied one = open_proxied(quick(1s));
+  Proxied one = open_proxied(quick(6s));
   Lease lease = take(one.session, directory);
   one.proxy->refuse();
   one.proxy->cut_all();
@@ -231,19 +252,20 @@ TEST_P(LeaseTest, H23_AReleaseWhileSuspectDiesWithTheSessionIfThatDoes) {
 }
 
 TEST_P(LeaseTest, H23_AReleaseThatWaitsIsToldHowTheSessionEnded) {
-  Proxied one = open_proxied(quick(1s));
+  Proxied one = open_proxied(quick(4s));
   Lease lease = take(one.session, directory);
   one.proxy->refuse();
   one.proxy->cut_all();
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
 
-  EXPECT_TRUE(fails_with(lease.release(soon()), Code::kSessionLost, lease.node()));
+  // Three time-outs without a server.
+  EXPECT_TRUE(fails_with(lease.release(deadline_in(60s)), Code::kSessionLost, lease.node()));
 }
 
 TEST_P(LeaseTest, H52_ALeaseOutlivesSessionAndMutex) {
   std::optional<Lease> lease;
   {
-    Session session = open(quick(2s));
+    Session session = open(quick(10s));
     Mutex lock = mutex(session);
     auto taken = lock.lock(soon());
     ASSERT_TRUE(ok(taken));
@@ -287,7 +309,7 @@ TEST_P(LeaseTest, ALockMayBeTakenAndLetGoInACallback) {
 }
 
 TEST_P(LeaseTest, H56_ALossHandlerThatBlocksHoldsNobodyUp) {
-  Proxied one = open_proxied(quick(1s));
+  Proxied one = open_proxied(quick(4s));
   Lease slow = take(one.session, directory + "-slow");
   Lease quick_one = take(one.session, directory);
   const LossClock loss(quick_one);
@@ -329,7 +351,7 @@ TEST_P(LeaseTest, H52_LeasesAndSessionsMayGoInAnyOrderInAnyState) {
   for (int round = 0; round < 12; ++round) {
     auto proxy = std::make_unique<FaultProxy>(service().follower());
     auto session = std::make_unique<Session>(
-        open_session(proxy->connect_string(), quick(round % 2 == 0 ? 60s : 1s)));
+        open_session(proxy->connect_string(), quick(round % 2 == 0 ? 60s : 4s)));
     auto lock = std::make_unique<Mutex>(*session, directory);
     auto lease = std::make_unique<Lease>(take(*session, directory));
     auto waiter = std::make_unique<Waiter>(*lock);
@@ -343,7 +365,7 @@ TEST_P(LeaseTest, H52_LeasesAndSessionsMayGoInAnyOrderInAnyState) {
     waiter.reset();
     lease.reset();
 
-    EXPECT_LT(BootClock::now() - start, 2s);
+    EXPECT_LT(BootClock::now() - start, 10s);
     proxy->release();
     EXPECT_TRUE(witness.is_quiet(directory)) << round;
   }
@@ -362,7 +384,7 @@ int misbehave(Session& session, std::optional<Lease>& lease, Mutex& lock) {
 }
 
 TEST_P(LeaseTest, H53_AForkedChildHoldsNothingAndDisturbsNothing) {
-  Proxied one = open_proxied();
+  Proxied one = open_proxied(quick(60s));  // No heartbeat comes in between.
   std::optional<Lease> lease(take(one.session, directory));
   Mutex lock = mutex(one.session);
   one.proxy->log().clear();
@@ -396,6 +418,8 @@ TEST_P(LeaseTest, HoldsAndWaitsSurviveARestartOfEveryServer) {
   Lease lease = take(holding, directory);
   Waiter waiter(mutex(waiting));
   ASSERT_TRUE(witness.queue_reaches(directory, 2));
+  // Proven just now: the servers may take a while.
+  ASSERT_TRUE(ok(holding.sync("/", soon())));
 
   service().kill_all();
   EXPECT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));

@@ -15,7 +15,9 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using wire::Op;
 
+/// Behind a sync, so that the answer is not an old one.
 std::int64_t owner_of(Session& session, const std::string& path) {
+  static_cast<void>(session.sync(path, soon()));
   const auto stat = session.exists(path, soon());
   if (!stat || !*stat) throw std::runtime_error("no " + path);
   return (*stat)->ephemeral_owner;

@@ -13,7 +13,7 @@ namespace {
 /// See lock_holder.cpp.
 class Holder {
  public:
-  Holder(const std::string& connect, const std::string& directory, int timeout_ms = 1'000,
+  Holder(const std::string& connect, const std::string& directory, int timeout_ms = 6'000,
          int lock_delay_ms = 0)
       : process_({LATCHKEY_LOCK_HOLDER, connect, directory, std::to_string(timeout_ms),
                   std::to_string(lock_delay_ms)}) {}
@@ -51,7 +51,7 @@ TEST_P(MutexTest, ACrashedHolderMakesWayForTheNext) {
 }
 
 TEST_P(MutexTest, H73_TheLockDelayOfAHolderThatWasKilledIsTheNextOnes) {
-  Holder holder(service().connect_string(), directory, 1'000, 3'600'000);
+  Holder holder(service().connect_string(), directory, 6'000, 3'600'000);
   const Token old = holder.token();
 
   holder.process().signal(SIGKILL);
@@ -137,7 +137,7 @@ TEST_P(MutexTest, H13_AReleaseRightAfterAPauseKnowsThatTheLockIsLost) {
 }
 
 TEST_P(MutexTest, H13_AShortPauseCostsNobodyTheLock) {
-  Holder holder(service().connect_string(), directory, 10'000);
+  Holder holder(service().connect_string(), directory, 60'000);
   static_cast<void>(holder.token());
   ASSERT_EQ(holder.ask("state"), "held");
 

@@ -134,7 +134,7 @@ TEST_P(NameLockTest, ATimeOutSaysWhatWasWaitedFor) {
   Session session = open();
   const Lease first = take_name(session);
 
-  EXPECT_TRUE(fails_with(lock_of(open()).lock(deadline_in(3s)), Code::kTimedOut,
+  EXPECT_TRUE(fails_with(lock_of(open()).lock(deadline_in(6s)), Code::kTimedOut,
                          "still waiting for " + node + " to go"));
 }
 
@@ -232,7 +232,7 @@ TEST_P(NameLockTest, H32_ANodeReplacedWhileWeWereAwayIsALoss) {
 }
 
 TEST_P(NameLockTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
-  Proxied one = open_proxied(quick(9s));
+  Proxied one = open_proxied(quick(10s));
   Lease lease = take_name(one.session);
   one.proxy->hold(Hold::kBoth);
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
@@ -245,7 +245,7 @@ TEST_P(NameLockTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
 }
 
 TEST_P(NameLockTest, H12_AWaiterWhoseSessionIsGoneGetsAnError) {
-  Proxied one = open_proxied(quick(1s));
+  Proxied one = open_proxied(quick(4s));
   Lease holder = take_name(open());
   Waiter waiter(lock_of(one.session));
   ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 1, soon()));

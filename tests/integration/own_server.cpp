@@ -58,7 +58,7 @@ class OwnEmbedded final : public OwnServer {
   /// With TLS every TCP port has it, and words are asked for in plain.
   std::string word(std::string_view word) const override {
     if (!has_tls_) return server_.word(word);
-    return ask_word(Endpoint("unix:" + socket()), word, deadline_in(2s));
+    return ask_word(Endpoint("unix:" + socket()), word, deadline_in(10s));
   }
 
  private:

@@ -107,7 +107,8 @@ class ServerAddresses : public testing::Test {
 };
 
 TEST_F(ServerAddresses, WithoutAnyItListensOnTheLoopbacksZooKeeperPortAlone) {
-  const auto server = start({LATCHKEY_COMMAND, "serve", "--memory"});
+  const auto server =
+      start({"sh", "-c", "exec \"$@\" 2>&1", "sh", LATCHKEY_COMMAND, "serve", "--memory"});
   const auto line = server->wait_for_line("127.0.0.1:2181", deadline_in(20s));
   ASSERT_TRUE(line);
   if (!network_.works()) return;  // There it may be somebody else's, and was named as such.

@@ -14,7 +14,6 @@
 #include "latchkey/mutex.hpp"
 #include "latchkey/server.hpp"
 #include "support/child.hpp"
-#include "support/embedded_server.hpp"
 #include "support/eventually.hpp"
 #include "support/hex.hpp"
 #include "support/raw_client.hpp"
@@ -306,12 +305,12 @@ TEST(ServerBondRoom, H89_ProcessesBeyondTheLimitAreLeftToTheirTimeout) {
   constexpr int kWatched = 12;  // A quarter of the 48 that are not for the journal.
   const TempDir folder;
   const std::string socket = (folder.path() / "socket").string();
+  const std::string address = loopback(free_port());
   const std::string metrics = loopback(free_port());
-  EmbeddedOptions options;
-  options.prefix = {"prlimit", "--nofile=64"};
-  options.arguments = {"--unix", socket, "--metrics", metrics};
-  EmbeddedServer server(LATCHKEY_COMMAND, options);
-  server.start();
+  Child server({"prlimit", "--nofile=64", LATCHKEY_COMMAND, "serve", "--listen", address, "--unix",
+                socket, "--metrics", metrics, "--data", (folder.path() / "data").string(),
+                "--max-session-timeout", std::to_string(kForEverMs) + "ms"});
+  ASSERT_TRUE(server.wait_for_line("serves on", deadline_in(60s)));
   const auto counted = [&](const std::string& name) { return counted_at(metrics, name); };
 
   std::vector<std::unique_ptr<Peer>> crowd;
@@ -319,11 +318,11 @@ TEST(ServerBondRoom, H89_ProcessesBeyondTheLimitAreLeftToTheirTimeout) {
     crowd.push_back(std::make_unique<Peer>("unix:" + socket, kForEverMs));
   }
 
-  EXPECT_EQ(counted("sessions"), kWatched + 2) << server.log();
+  EXPECT_EQ(counted("sessions"), kWatched + 2);
   EXPECT_EQ(counted("processes_watched"), kWatched);
   EXPECT_EQ(counted("sessions_bound_to_process"), kWatched);
   EXPECT_EQ(counted("bonds_refused_total"), 2);
-  EXPECT_TRUE(RawClient(server.connect_string()).connect(10'000)) << server.log();
+  EXPECT_TRUE(RawClient(address).connect(10'000));
   crowd.front()->kill();
   ASSERT_TRUE(eventually([&] { return counted("sessions_ended_with_process_total") == 1; }));
   const Peer late("unix:" + socket, kForEverMs);

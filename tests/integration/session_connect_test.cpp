@@ -170,11 +170,11 @@ TEST(SessionConnect, NamesTheAddressThatRefused) {
   const std::string dead = dead_server();
   const Instant start = BootClock::now();
 
-  const auto refused = Session::open(dead, quick(), deadline_in(300ms));
+  const auto refused = Session::open(dead, quick(), deadline_in(3s));
 
   EXPECT_TRUE(fails_with(refused, Code::kUnreachable, dead));
   EXPECT_TRUE(fails_with(refused, Code::kUnreachable, "refused"));
-  EXPECT_LT(BootClock::now() - start, 10s);
+  EXPECT_LT(BootClock::now() - start, 13s);
 }
 
 TEST(SessionConnect, NamesTheSocketThatIsNotThere) {
@@ -182,11 +182,11 @@ TEST(SessionConnect, NamesTheSocketThatIsNotThere) {
   const std::string connect = "unix:" + (folder.path() / "nobody").string();
 
   EXPECT_TRUE(
-      fails_with(Session::open(connect, quick(), deadline_in(200ms)), Code::kUnreachable, connect));
+      fails_with(Session::open(connect, quick(), deadline_in(2s)), Code::kUnreachable, connect));
 }
 
 TEST(SessionConnect, NamesTheHostThatDoesNotExist) {
-  EXPECT_TRUE(fails_with(Session::open("no-such-host.invalid", quick(), deadline_in(3s)),
+  EXPECT_TRUE(fails_with(Session::open("no-such-host.invalid", quick(), deadline_in(6s)),
                          Code::kUnreachable, "no-such-host.invalid:2181"));
 }
 
@@ -194,7 +194,7 @@ TEST_P(SessionTest, GivesUpOnAServerThatSwallowsEverythingAndLeavesNothingBehind
   FaultProxy proxy(service().follower());
   proxy.hold(Hold::kBoth);
 
-  const auto refused = Session::open(proxy.connect_string(), quick(), deadline_in(400ms));
+  const auto refused = Session::open(proxy.connect_string(), quick(), deadline_in(2s));
 
   EXPECT_TRUE(fails_with(refused, Code::kUnreachable, proxy.connect_string()));
   proxy.release();
@@ -243,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Embedded, SessionPausedServer, testing::Values(ServiceK
 TEST_P(SessionPausedServer, IsGivenUpAndNothingIsLeftBehind) {
   server->pause();
 
-  const auto refused = Session::open(server->connect_string(), quick(), deadline_in(400ms));
+  const auto refused = Session::open(server->connect_string(), quick(), deadline_in(2s));
 
   EXPECT_TRUE(fails_with(refused, Code::kUnreachable, server->connect_string()));
   server->resume();

@@ -38,7 +38,7 @@ TEST(SessionEnsemble, LeavesAFollowerThatWasStoppedAndKeepsItsNodes) {
   FaultProxy proxy(ensemble.connect_string(follower));
   States states;
   Session session = open_session(proxy.connect_string() + "," + ensemble.connect_string(other),
-                                 watched(states, quick(4s)));
+                                 watched(states, quick(12s)));
   const std::string path = fresh_path();
   make_node(session, path, "mine", Lifetime::kEphemeral);
   proxy.cut_all();  // Half of the runs start at the other server; now nearly all are here.
@@ -110,7 +110,7 @@ TEST(SessionEnsemble, ARollingRestartCostsNoSession) {
 TEST(SessionEnsemble, H11_AFollowerCutFromItsLeaderDoesNotKeepALeaseAlive) {
   Ensemble& ensemble = shared_ensemble();
   const std::size_t follower = ensemble.followers().at(0);
-  Session holder = open_session(ensemble.connect_string(follower), quick(1'500ms));
+  Session holder = open_session(ensemble.connect_string(follower), quick(4s));
   Session idle = open_session(ensemble.connect_string(follower), quick(20s));
   const std::string path = fresh_path();
   Mutex mutex(holder, path);
@@ -120,7 +120,7 @@ TEST(SessionEnsemble, H11_AFollowerCutFromItsLeaderDoesNotKeepALeaseAlive) {
   ensemble.cut_from_leader(follower);
 
   // The follower goes on answering reads, and the lock's node is there to see all the while.
-  ASSERT_TRUE(eventually([&] { return lease->state() == LeaseState::kLost; }, deadline_in(4s)));
+  ASSERT_TRUE(eventually([&] { return lease->state() == LeaseState::kLost; }, deadline_in(10s)));
   const auto own = idle.exists(lease->node(), soon());
   ASSERT_TRUE(ok(own));
   EXPECT_TRUE(own->has_value());
@@ -132,7 +132,7 @@ TEST(SessionEnsemble, H11_AFollowerCutFromItsLeaderDoesNotKeepALeaseAlive) {
 TEST(SessionEnsemble, H11_HeartbeatsGoThroughTheLeaderWhileSomethingIsHeld) {
   Ensemble& ensemble = shared_ensemble();
   FaultProxy proxy(ensemble.connect_string(ensemble.followers().at(0)));
-  Session session = open_session(proxy.connect_string(), quick(1s));
+  Session session = open_session(proxy.connect_string(), quick(6s));
   Mutex mutex(session, fresh_path());
   auto lease = mutex.lock(soon());
   ASSERT_TRUE(ok(lease));
@@ -158,7 +158,7 @@ TEST_P(SessionWiped, H20_AServerThatLostItsDataEndsTheSessionInTime) {
   server->start();
   FaultProxy proxy(server->connect_string(), {.dial = Dial::kOnce});
   States states;
-  Session session = open_session(proxy.connect_string(), watched(states, quick(700ms)));
+  Session session = open_session(proxy.connect_string(), watched(states, quick(4s)));
   const std::string path = fresh_path();
   make_node(session, path);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(ok(session.set(path, "x", soon())));
@@ -186,8 +186,8 @@ TEST_P(SessionWiped, H20_AWipedServerThatServesRefusesTheOldSession) {
   server->start();
   FaultProxy proxy(server->connect_string());
   States states;
-  SessionOptions options = watched(states, quick(1s));
-  options.give_up_after = 8s;
+  SessionOptions options = watched(states, quick(4s));
+  options.give_up_after = 60s;
   Session session = open_session(proxy.connect_string(), options);
   const std::string path = fresh_path();
   make_node(session, path);

@@ -123,8 +123,9 @@ template <class T>
   return testing::AssertionFailure() << "no \"" << part << "\" in: " << result.error();
 }
 
-/// A quick session: the shared servers grant time-outs from half a second on.
-[[nodiscard]] SessionOptions quick(std::chrono::milliseconds timeout = 2s);
+/// The shared servers grant time-outs from half a second on. A test that waits for the end of a
+/// session wants a short one, all others one that a loaded machine does not sit out.
+[[nodiscard]] SessionOptions quick(std::chrono::milliseconds timeout = 10s);
 
 /// Opens a session or ends the test.
 [[nodiscard]] Session open_session(const std::string& connect, SessionOptions options = quick());

@@ -193,12 +193,12 @@ TEST(SessionHostile, H65_BadGreetingsAreTriedAgainUntilTheDeadline) {
         guest.send(answer);
         return;
       case 5:
-        wire::append_connect_response(answer, {.timeout_ms = 2'000, .session_id = 0}, {});
+        wire::append_connect_response(answer, {.timeout_ms = 10'000, .session_id = 0}, {});
         guest.send(answer);
         return;
       default: break;
     }
-    wire::append_connect_response(answer, {.timeout_ms = 2'000, .session_id = 77}, {});
+    wire::append_connect_response(answer, {.timeout_ms = 10'000, .session_id = 77}, {});
     guest.send(answer);
     guest.refuse_everything();
   });
@@ -216,7 +216,7 @@ TEST(SessionHostile, H66_AFreshSessionInPlaceOfTheOldOneIsAnExpiry) {
     if (!frame) return;
     std::string answer;
     wire::append_connect_response(
-        answer, {.timeout_ms = 2'000, .session_id = 100 + connection, .password = {}}, {});
+        answer, {.timeout_ms = 10'000, .session_id = 100 + connection, .password = {}}, {});
     guest.send(answer);
     const auto request = guest.next_request();
     if (request) guest.send(reply_frame(request->xid, Err::kNoNode));
@@ -259,7 +259,7 @@ TEST(SessionHostile, H67_NeverAsksForReadOnlyService) {
     if (!greeting) return;
     asked.add(greeting->read_only);
     std::string answer;
-    wire::append_connect_response(answer, {.timeout_ms = 2'000, .session_id = 5}, greeting->form);
+    wire::append_connect_response(answer, {.timeout_ms = 10'000, .session_id = 5}, greeting->form);
     guest.send(answer);
     if (connection > 1) guest.refuse_everything();
   });

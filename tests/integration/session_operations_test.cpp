@@ -124,6 +124,7 @@ TEST_P(SessionTest, EndsEphemeralNodesWithTheSession) {
   Session other = open();
   make_node(session, path, "mine", Lifetime::kEphemeral);
 
+  ASSERT_TRUE(ok(other.sync(path, soon())));
   const auto seen = other.get(path, soon());
   ASSERT_TRUE(ok(seen));
   EXPECT_EQ(seen->stat.ephemeral_owner, session.id());

@@ -175,7 +175,9 @@ void destroy_in(State state, const std::string& server) {
   FaultProxy proxy(server);
   if (state == State::kConnecting) proxy.hold(Hold::kBoth);
   States states;
-  auto started = Session::start(proxy.connect_string(), watched(states, quick(500ms)));
+  // Longer than what is allowed below, but where a time-out has to pass first.
+  const bool passes = state == State::kConnecting || state == State::kExpired;
+  auto started = Session::start(proxy.connect_string(), watched(states, quick(passes ? 4s : 20s)));
   ASSERT_TRUE(ok(started));
   std::optional<Session> session = *started;
   started = Error(Code::kClosed);

@@ -31,10 +31,11 @@ TEST_P(SessionTest, TakesTheTimeOutTheServerGrants) {
 TEST_P(SessionTest, HeartbeatsKeepAnIdleSessionAlive) {
   FaultProxy proxy(service().follower());
   States states;
-  Session session = open_session(proxy.connect_string(), watched(states, quick(600ms)));
+  Session session = open_session(proxy.connect_string(), watched(states, quick(6s)));
   const std::int64_t id = session.id();
 
-  ASSERT_TRUE(proxy.log().wait_for(replies_to(Op::kPing), 9, soon()));
+  // Three in a time-out.
+  ASSERT_TRUE(proxy.log().wait_for(replies_to(Op::kPing), 5, soon()));
 
   EXPECT_EQ(session.state(), kConnected);
   EXPECT_EQ(session.id(), id);
@@ -75,7 +76,7 @@ TEST_P(SessionTest, SendsItsCredentialsAgainAfterAReconnect) {
 
 TEST_P(SessionTest, SurvivesTheRestartOfEveryServer) {
   States states;
-  Session session = open(watched(states, quick(12s)));
+  Session session = open(watched(states, quick(60s)));
   const std::string path = fresh_path();
   make_node(session, path, "mine", Lifetime::kEphemeral);
   const std::int64_t id = session.id();
@@ -84,7 +85,7 @@ TEST_P(SessionTest, SurvivesTheRestartOfEveryServer) {
   ASSERT_TRUE(reaches(states, kSuspended));
   service().start_all();
 
-  const auto node = session.get(path, deadline_in(30s));
+  const auto node = session.get(path, deadline_in(60s));
   ASSERT_TRUE(ok(node));
   EXPECT_EQ(node->stat.ephemeral_owner, id);
   EXPECT_TRUE(ok(session.set(path, "still", soon())));
@@ -222,19 +223,20 @@ TEST_P(SessionTest, AReplyOverTheLimitFailsTheReadAndNotTheSession) {
 
 TEST_P(SessionTest, H51_EveryCallReturnsByItsDeadlineInAPartition) {
   FaultProxy proxy(service().follower());
-  Session session = open_session(proxy.connect_string(), quick(10s));
+  Session session = open_session(proxy.connect_string(), quick(60s));
   const std::string path = fresh_path();
   make_node(session, path);
   proxy.hold(Hold::kBoth);
 
   const Instant start = BootClock::now();
   EXPECT_TRUE(fails_with(session.get(path, deadline_in(100ms)), Code::kTimedOut, path));
-  const auto write = session.set(path, "x", deadline_in(100ms));
+  // Time enough to be sent, or nothing would be in doubt.
+  const auto write = session.set(path, "x", deadline_in(3s));
   EXPECT_TRUE(fails_with(write, Code::kTimedOut, path));
   EXPECT_EQ(write.error().effect(), Effect::kUnknown);
   EXPECT_TRUE(fails_with(session.sync(path, deadline_in(0ms)), Code::kTimedOut));
   EXPECT_TRUE(fails_with(session.call(WhoAmI{}, deadline_in(50ms)), Code::kTimedOut));
-  EXPECT_LT(BootClock::now() - start, 5s);
+  EXPECT_LT(BootClock::now() - start, 20s);
 
   proxy.release();
   EXPECT_TRUE(ok(session.get(path, soon())));
@@ -243,7 +245,7 @@ TEST_P(SessionTest, H51_EveryCallReturnsByItsDeadlineInAPartition) {
 TEST_P(SessionTest, ADeafServerIsLeftForAnotherConnection) {
   FaultProxy proxy(service().follower());
   States states;
-  Session session = open_session(proxy.connect_string(), watched(states, quick(1s)));
+  Session session = open_session(proxy.connect_string(), watched(states, quick(4s)));
   make_node(session, fresh_path(), "mine", Lifetime::kEphemeral);
 
   proxy.hold(Hold::kBoth);
@@ -257,7 +259,7 @@ TEST_P(SessionTest, ADeafServerIsLeftForAnotherConnection) {
 TEST_P(SessionTest, H09_APartitionLongerThanTheTimeOutEndsInExpiry) {
   FaultProxy proxy(service().follower());
   States states;
-  Session session = open_session(proxy.connect_string(), watched(states, quick(500ms)));
+  Session session = open_session(proxy.connect_string(), watched(states, quick(4s)));
   Session other = open();
   const std::string path = fresh_path();
   make_node(session, path, "mine", Lifetime::kEphemeral);
@@ -287,7 +289,7 @@ TEST_P(SessionTest, H09_APartitionLongerThanTheTimeOutEndsInExpiry) {
 TEST_P(SessionTest, H66_AnExpiredSessionStaysOverAndANewOneWorks) {
   FaultProxy proxy(service().follower());
   States states;
-  Session session = open_session(proxy.connect_string(), watched(states, quick(500ms)));
+  Session session = open_session(proxy.connect_string(), watched(states, quick(4s)));
   const std::int64_t id = session.id();
   proxy.refuse();
   proxy.cut_all();
@@ -372,7 +374,7 @@ TEST_P(SessionTest, H58_ClosingWithManyPendingRequestsAnswersEachOnce) {
     }
     if (round == 2) proxy.hold(Hold::kToClient);
 
-    const auto closed = session.close(deadline_in(round == 2 ? 200ms : 10s));
+    const auto closed = session.close(deadline_in(round == 2 ? 200ms : 20s));
 
     EXPECT_EQ(bool(closed), round != 2);
     EXPECT_TRUE(outcomes.wait_for(kCount));

@@ -45,7 +45,7 @@ class SessionTls : public testing::TestWithParam<ServiceKind> {
   }
   static std::string secure() { return server_->connect_string(); }
   static Result<Session> try_open(const std::string& connect, SessionOptions options) {
-    return Session::open(connect, std::move(options), deadline_in(2s));
+    return Session::open(connect, std::move(options), deadline_in(5s));
   }
 
   static inline std::unique_ptr<TempDir> folder_;

@@ -95,7 +95,7 @@ TEST_P(ElectionInteropTest, ObserversOfBothSeeTheSameLeader) {
 
 TEST_P(ElectionInteropTest, ACuratorLeaderThatIsKilledMakesWayForUs) {
   Peer doomed(curator_command());
-  Guest theirs(doomed, service().connect_string(), 1s);
+  Guest theirs(doomed, service().connect_string(), kDoomedTimeout);
   theirs.order("latch " + directory + " theirs");
   ASSERT_TRUE(theirs.holds());
   const Election ours(open(), directory, {.id = "ours"});

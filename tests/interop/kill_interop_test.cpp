@@ -16,8 +16,10 @@
 namespace latchkey::test_support {
 namespace {
 
-constexpr std::chrono::milliseconds kTimeout = 4s;  ///< Of the sessions of those who die.
-constexpr int kManyTimes = 1'000'000;               ///< More than anybody lives to do.
+constexpr int kManyTimes = 1'000'000;  ///< More than anybody lives to do.
+
+/// Until one of several processes has been inside, or is while we look.
+Deadline in_its_turn() { return deadline_in(60s); }
 
 enum class Inside { kNo, kYes };
 
@@ -35,24 +37,25 @@ class Doomed {
 
   /// It has held before.
   [[nodiscard]] bool is_busy() const {
-    return eventually([&] {
+    const auto has_held = [&] {
       const auto log = section_.log();
       return std::any_of(log.begin(), log.end(), [&](const std::string& line) {
         return std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
           return line.starts_with("enter " + name + " ");
         });
       });
-    });
+    };
+    return eventually(has_held, in_its_turn());
   }
   /// Kills it while one of its threads is inside, or none.
   [[nodiscard]] bool dies(Inside inside) {
-    const bool caught = eventually([&] {
+    const auto is_caught = [&] {
       process().pause();
       if (section_.holds_mark(names_) == (inside == Inside::kYes)) return true;
       process().resume();
       return false;
-    });
-    if (!caught) return false;
+    };
+    if (!eventually(is_caught, in_its_turn())) return false;
     // It holds on the server until its session ends; whoever enters then finds no mark of it.
     process().signal(SIGKILL);
     section_.bury(names_);
@@ -74,7 +77,7 @@ class DoomedPeer final : public Doomed {
                                            const std::string& connect, const SharedSection& section,
                                            const std::vector<std::string>& wishes) {
     auto peer = std::make_unique<Peer>(command);
-    auto guest = std::make_unique<Guest>(*peer, connect, kTimeout);
+    auto guest = std::make_unique<Guest>(*peer, connect, kDoomedTimeout);
     std::vector<std::string> names;
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       const std::string thread = "t" + std::to_string(i);
@@ -98,8 +101,8 @@ class DoomedPeer final : public Doomed {
 
 std::vector<std::string> our_command(const std::string& connect, const std::string& folder,
                                      const std::string& who, const std::string& wish) {
-  std::vector<std::string> command{LATCHKEY_OUR_PEER, connect, std::to_string(kTimeout.count()),
-                                   folder, who};
+  std::vector<std::string> command{LATCHKEY_OUR_PEER, connect,
+                                   std::to_string(kDoomedTimeout.count()), folder, who};
   for (const std::string& word : words_of(wish)) command.push_back(word);
   return command;
 }
@@ -195,7 +198,7 @@ class KillInteropTest : public InteropTest {
     first->order(wish);
     ASSERT_TRUE(first->holds());
     Peer doomed(doomed_command);
-    Guest second(doomed, service().connect_string(), kTimeout);
+    Guest second(doomed, service().connect_string(), kDoomedTimeout);
     second.order(doomed_wish);
     ASSERT_TRUE(is_watched(first->node()));
     Child third(our_command(service().connect_string(), "-", "ours", wish));
@@ -309,7 +312,7 @@ TEST_P(KillInteropTest, CuratorsThatWaitForAPermitAreSkipped) {
   ASSERT_TRUE(first->holds());
   // One at the head of the line, with a lease that does not count yet; one behind it.
   Peer doomed(curator_command());
-  Guest theirs(doomed, service().connect_string(), kTimeout);
+  Guest theirs(doomed, service().connect_string(), kDoomedTimeout);
   theirs.order(permit, "head");
   ASSERT_TRUE(witness.queue_reaches(directory + "/leases", 2));
   theirs.order(permit, "behind");
@@ -346,7 +349,7 @@ TEST_P(KillInteropTest, ALeaderOfOursMakesWayForCurator) {
 
 TEST_P(KillInteropTest, ALeaderOfKazoosMakesWayForUs) {
   Peer doomed(kazoo_command());
-  Guest pythons(doomed, service().connect_string(), kTimeout);
+  Guest pythons(doomed, service().connect_string(), kDoomedTimeout);
   pythons.order("latch " + directory + " pythons");
   ASSERT_TRUE(pythons.holds());
   const Election ours(open(), directory, {.id = "ours"});

@@ -98,10 +98,11 @@ TEST_P(MutexInteropTest, UnderLoadThereIsOneHolderAtATimeInOrderOfArrival) {
       ours.emplace_back([&, who, session = open()] {
         Visitor visitor(section, "write", who);
         for (int i = 0; i < kHolds; ++i) {
-          Lease lease = take(session, directory);
-          visitor.enter(lease.node());
+          auto lease = mutex(session).lock(deadline_in(60s));
+          ASSERT_TRUE(ok(lease));
+          visitor.enter(lease->node());
           pause_between_looks();
-          visitor.leave(lease.node());
+          visitor.leave(lease->node());
         }
       });
     }
@@ -144,7 +145,7 @@ TEST_P(MutexInteropTest, WhoeverTriesFindsItBusyWhoeverHoldsIt) {
 
 TEST_P(MutexInteropTest, ACuratorHolderThatIsKilledMakesWayForUsAndThenForKazoo) {
   Peer doomed(curator_command());
-  Guest first(doomed, service().connect_string(), 1s);
+  Guest first(doomed, service().connect_string(), kDoomedTimeout);
   first.order("mutex " + directory);
   ASSERT_TRUE(first.holds());
   Waiter second(mutex(open()));
@@ -164,7 +165,7 @@ TEST_P(MutexInteropTest, ACuratorHolderThatIsKilledMakesWayForUsAndThenForKazoo)
 TEST_P(MutexInteropTest, ACuratorWaiterThatIsKilledIsSkipped) {
   Lease first = take(open(), directory);
   Peer doomed(curator_command());
-  Guest second(doomed, service().connect_string(), 1s);
+  Guest second(doomed, service().connect_string(), kDoomedTimeout);
   second.order("mutex " + directory);
   ASSERT_TRUE(is_watched(first.node()));
   Waiter third(mutex(open()));
@@ -180,7 +181,8 @@ TEST_P(MutexInteropTest, ACuratorWaiterThatIsKilledIsSkipped) {
 }
 
 TEST_P(MutexInteropTest, AHolderOfOursThatIsKilledMakesWayForCuratorAndThenForKazoo) {
-  Child first({LATCHKEY_LOCK_HOLDER, service().connect_string(), directory, "1000"});
+  Child first({LATCHKEY_LOCK_HOLDER, service().connect_string(), directory,
+               std::to_string(kDoomedTimeout.count())});
   ASSERT_TRUE(first.wait_for_line("held ", soon()));
   const auto second = curator();
   second->order("mutex " + directory);

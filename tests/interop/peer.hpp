@@ -40,7 +40,7 @@ class Peer {
 
   void order(const std::string& who, const std::string& what);
   /// The next answer of a connection or thread. Throws std::runtime_error if it is silent.
-  [[nodiscard]] std::string answer(const std::string& who, Deadline deadline = soon());
+  [[nodiscard]] std::string answer(const std::string& who, Deadline deadline = deadline_in(60s));
   [[nodiscard]] bool has_answer(const std::string& who);
   [[nodiscard]] Child& process() { return process_; }
 

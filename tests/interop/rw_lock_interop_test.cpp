@@ -220,7 +220,7 @@ TEST_P(RwLockInteropTest, AnOldCuratorThatDowngradesLetsQueuedWritersIn) {
 
 TEST_P(RwLockInteropTest, AReaderOfCuratorsThatIsKilledMakesWayForOurWriter) {
   Peer doomed(curator_command());
-  Guest theirs(doomed, service().connect_string(), 1s);
+  Guest theirs(doomed, service().connect_string(), kDoomedTimeout);
   theirs.order("read " + directory);
   ASSERT_TRUE(theirs.holds());
   Waiter writing(RwLock(open(), directory).write());

@@ -147,7 +147,7 @@ TEST_P(SemaphoreInteropTest, KazoosSemaphoreIsAnotherOneAlthoughItsPathIsTheSame
 TEST_P(SemaphoreInteropTest, ThePermitOfACuratorThatIsKilledComesBack) {
   const Semaphore semaphore(open(), directory, {.size = 1});
   Peer doomed(curator_command());
-  Guest theirs(doomed, service().connect_string(), 1s);
+  Guest theirs(doomed, service().connect_string(), kDoomedTimeout);
   theirs.order("semaphore " + directory + " 1 1");
   ASSERT_TRUE(theirs.holds());
   Waiter ours(semaphore.permits());

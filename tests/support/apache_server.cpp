@@ -156,7 +156,7 @@ std::string ApacheServer::word(std::string_view word, Deadline deadline) const {
 
 ApacheMode ApacheServer::mode() const {
   // A server that is just coming up may take the word and never answer it: ask again soon.
-  const std::string answer = word("srvr", deadline_in(std::chrono::milliseconds(500)));
+  const std::string answer = word("srvr", deadline_in(std::chrono::seconds(2)));
   if (answer.empty()) return ApacheMode::kDown;
   if (answer.find("Mode: standalone") != std::string::npos) return ApacheMode::kStandalone;
   if (answer.find("Mode: leader") != std::string::npos) return ApacheMode::kLeader;

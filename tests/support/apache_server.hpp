@@ -90,7 +90,7 @@ class ApacheServer {
 
   /// The answer to a four-letter word, whole; empty if the server does not answer in time.
   [[nodiscard]] std::string word(std::string_view word,
-                                 Deadline deadline = deadline_in(std::chrono::seconds(2))) const;
+                                 Deadline deadline = deadline_in(std::chrono::seconds(10))) const;
   [[nodiscard]] ApacheMode mode() const;
 
   [[nodiscard]] std::string connect_string() const;

@@ -70,7 +70,7 @@ void EmbeddedServer::resume() {
 }
 
 std::string EmbeddedServer::word(std::string_view word) const {
-  return ask_word(Endpoint(connect_string()), word, deadline_in(std::chrono::seconds(2)));
+  return ask_word(Endpoint(connect_string()), word, deadline_in(std::chrono::seconds(10)));
 }
 
 }  // namespace latchkey::test_support

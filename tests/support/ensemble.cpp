@@ -74,9 +74,21 @@ void Ensemble::wait_for_quorum(Deadline deadline) {
   throw std::runtime_error(message);
 }
 
+ApacheMode Ensemble::mode_of(std::size_t index) {
+  // A busy machine may keep a member from answering for a while.
+  ApacheMode mode = ApacheMode::kDown;
+  const auto answers = [&] {
+    if (!members_[index]->running()) return true;
+    mode = members_[index]->mode();
+    return mode != ApacheMode::kDown;
+  };
+  static_cast<void>(eventually(answers, deadline_in(std::chrono::seconds(5))));
+  return mode;
+}
+
 std::size_t Ensemble::leader() {
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i]->running() && members_[i]->mode() == ApacheMode::kLeader) return i;
+    if (mode_of(i) == ApacheMode::kLeader) return i;
   }
   throw std::runtime_error("the ensemble has no leader");
 }
@@ -84,7 +96,7 @@ std::size_t Ensemble::leader() {
 std::vector<std::size_t> Ensemble::followers() {
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i]->running() && members_[i]->mode() == ApacheMode::kFollower) result.push_back(i);
+    if (mode_of(i) == ApacheMode::kFollower) result.push_back(i);
   }
   return result;
 }

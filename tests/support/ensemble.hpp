@@ -74,6 +74,7 @@ class Ensemble {
 
   [[nodiscard]] std::string quorum_address(std::size_t seen_by, std::size_t of) const;
   [[nodiscard]] bool settled();
+  [[nodiscard]] ApacheMode mode_of(std::size_t index);
 
   std::vector<std::uint16_t> quorum_ports_;
   std::vector<Link> links_;

@@ -49,6 +49,8 @@ Ensemble& shared_ensemble() {
   if (!kShared->ensemble) {
     EnsembleOptions options;
     options.links = QuorumLinks::kCuttable;
+    // A member that is cut off serves old data for longer than any session here lives.
+    options.sync_limit = 60;
     kShared->ensemble = std::make_unique<Ensemble>(options);
   }
   Ensemble& ensemble = *kShared->ensemble;

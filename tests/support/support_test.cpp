@@ -108,9 +108,9 @@ TEST(ApacheServerTest, GrantsShortSessionsAndExpiresThemInTime) {
   RawClient witness(server.connect_string());
   const std::string path = fresh_path();
 
-  const auto session = client.connect(1000);
+  const auto session = client.connect(3000);
   ASSERT_TRUE(session);
-  EXPECT_EQ(session->timeout_ms, 1000);
+  EXPECT_EQ(session->timeout_ms, 3000);
   ASSERT_EQ(create(client, path, CreateMode::kEphemeral), Err::kOk);
   client.close();
 
@@ -216,7 +216,7 @@ TEST(EnsembleTest, AFollowerCutFromTheLeaderGoesOnServingReads) {
   Ensemble& ensemble = shared_ensemble();
   const std::size_t cut = ensemble.followers().at(0);
   const std::size_t other = ensemble.followers().at(1);
-  RawClient behind(ensemble.connect_string(cut), milliseconds(500));
+  RawClient behind(ensemble.connect_string(cut), seconds(3));
   RawClient current(ensemble.connect_string(other));
   const std::string path = fresh_path();
   ASSERT_TRUE(behind.connect(30'000));
