@@ -199,6 +199,7 @@ void Contender::on(const event::Resumed& resumed) {
     case AfterPause::kSearch: return search();
     case AfterPause::kList: return relist();
     case AfterPause::kDrain: return list_to_drain();
+    case AfterPause::kExchange: return exchange();
   }
 }
 

@@ -100,7 +100,7 @@ class Contender : EntryMachine<Action> {
     kDraining,    ///< The counter nears its end: waiting for an empty directory (H35).
     kDone,
   };
-  enum class AfterPause { kMake, kEnter, kSearch, kList, kDrain };
+  enum class AfterPause { kMake, kEnter, kSearch, kList, kDrain, kExchange };
   /// The requests whose answers still matter; 0: none.
   struct Asks {
     Ask create = 0;
@@ -185,6 +185,11 @@ class Contender : EntryMachine<Action> {
   void exchange_lost(Code code, const std::string& why);
   /// Holds still, while a second answer is to come.
   [[nodiscard]] bool is_downgrading() const { return downgrading_ && outcome_ == Outcome::kOpen; }
+  /// An exchange is on its way, or will be asked for again: either of the two entries may be there.
+  [[nodiscard]] bool is_exchanging() const {
+    return phase_ == Phase::kExchanging ||
+           (phase_ == Phase::kPausing && after_pause_ == AfterPause::kExchange);
+  }
   [[nodiscard]] std::string reader_name() const;
 
   // Ending (contender_end.cpp).

@@ -26,8 +26,13 @@ void Contender::exchange() {
 void Contender::on(const event::Exchanged& exchanged) {
   if (!take(asks_.exchange, exchanged.ask)) return;
   if (exchanged.answer.kind == Answer::Kind::kOk) return exchanged_for(exchanged.czxid);
-  // To ask again is safe: either name tells what became of it before.
-  if (exchanged.answer.kind == Answer::Kind::kAmbiguous) return exchange();
+  // To ask again is safe: either name tells what became of it before. A lost connection paces
+  // itself; a server that answers does not.
+  const Code code = exchanged.answer.code;
+  if (exchanged.answer.kind == Answer::Kind::kAmbiguous) {
+    return code == Code::kServerError ? pause(AfterPause::kExchange) : exchange();
+  }
+  if (is_retryable(code) || code == Code::kRolledBack) return pause(AfterPause::kExchange);
   if (exchanged.answer.code == Code::kNodeExists) return look_at_exchanged();
   if (exchanged.answer.code == Code::kNoNode) {
     return exchange_lost(Code::kLost,
@@ -55,6 +60,7 @@ void Contender::exchanged_for(std::int64_t czxid) {
   own_ = parse_place(reader_name());
   options_.tag = Tag::kRead;
   czxid_ = czxid;
+  round_ = 0;
   prove();
 }
 

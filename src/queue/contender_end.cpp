@@ -11,6 +11,7 @@ void Contender::on(const event::Cancel& cancel) {
   // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
   if (outcome_ != Outcome::kOpen) return;
   const std::string why = why_it_waits();
+  if (is_downgrading()) out_.push_back(action::Lose{Code::kLost});
   fail(cancel.code, why.empty() ? why_not_drained() : why);
   if (base::mutated(base::Mutant::kCancelForgets)) return finish();
   leave();
@@ -43,7 +44,7 @@ void Contender::on(const event::SessionOver& over) {
 
 void Contender::own_is_gone() {
   // The exchange itself deletes it; if it was another hand, the exchange will tell.
-  if (phase_ == Phase::kExchanging) return;
+  if (is_exchanging()) return;
   const std::string name = own_->name;
   own_.reset();
   own_arm_ = Arm::kNo;
@@ -55,6 +56,10 @@ void Contender::own_is_gone() {
 
 std::string Contender::why_it_waits() const {
   if (phase_ == Phase::kEntering && !behind_.empty()) return "still behind " + behind_;
+  if (phase_ == Phase::kProving) {
+    return "first in line, but the session's lease is not proven: are its round trips too slow for "
+           "its time-out?";
+  }
   if (phase_ != Phase::kWaiting || ahead_.empty()) return {};
   const std::string others =
       ahead_.size() > 1 ? " and " + std::to_string(ahead_.size() - 1) + " more" : std::string();
@@ -64,7 +69,7 @@ std::string Contender::why_it_waits() const {
 /// The caller has its answer. What is known goes now; what may exist is found out first.
 void Contender::leave() {
   leaving_ = true;
-  if (phase_ == Phase::kExchanging) {
+  if (is_exchanging()) {
     // Perhaps it is there. The deletes run behind the exchange, or behind a new connection, where
     // the exchange can no longer happen (P7): so whatever of the two there is goes.
     withdraw(asks_.exchange);

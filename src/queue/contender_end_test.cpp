@@ -313,6 +313,38 @@ TEST_F(DowngradeTest, H44_ARefusalIsToldToTheWriterToo) {
   EXPECT_EQ(did<action::Lose>(), 1);
 }
 
+TEST_F(DowngradeTest, H44_ADeadlineIsToldToTheWriterTooAndNeitherEntryIsLeft) {
+  downgrade();
+  tell(event::Cancel{Code::kTimedOut});
+  EXPECT_EQ(last<action::Fail>().code, Code::kTimedOut);
+  EXPECT_EQ(did<action::Lose>(), 1);
+  EXPECT_EQ(ever<action::Owe>(), 2);
+}
+
+TEST_F(DowngradeTest, H44_WhatAServerCannotSayOrDoAtTheMomentIsAskedAgainAfterAPause) {
+  const Answer in_doubt{Answer::Kind::kAmbiguous, Code::kServerError};
+  for (const Answer& answer : {in_doubt, no(Code::kOverloaded), no(Code::kRolledBack)}) {
+    downgrade();
+    exchanged(answer);
+    EXPECT_EQ(did<action::Pause>(), 1);
+    EXPECT_EQ(did<action::Exchange>(), 0);
+    tell(event::Resumed{last<action::Pause>().ask});
+    EXPECT_EQ(did<action::Exchange>(), 1);
+    exchanged(kOk);
+    proved();
+    EXPECT_EQ(ever<action::Lose>(), 0);
+    EXPECT_EQ(ever<action::Grant>(), 2);
+  }
+}
+
+TEST_F(DowngradeTest, H44_WhoGivesUpInThatPauseLeavesNeitherEntry) {
+  downgrade();
+  exchanged(no(Code::kOverloaded));
+  tell(event::Cancel{Code::kCancelled});
+  EXPECT_EQ(ever<action::Owe>(), 2);
+  EXPECT_TRUE(is_done());
+}
+
 TEST_F(DowngradeTest, H44_SoIsALossBeforeTheReaderHolds) {
   downgrade();
   exchanged(kOk);

@@ -43,9 +43,12 @@ void Permits::on(const event::PathListed& listed) {
 /// Whoever came when there were leases is about to fail, or its session is dead: in either case it
 /// goes. What stays for long is a lock of a client that does not look.
 void Permits::wait_for_strangers(const std::vector<std::string>& here) {
-  constexpr int kMostLooks = 10;  // Pauses grow: together as long as a usual time-out.
+  constexpr int kMostLooks = 40;  // About a minute: longer than the dead keep their sessions.
+  // By number: a writer that becomes a reader keeps it, and stays.
   const auto is_gone = [&](const std::string& entry) {
-    return std::find(here.begin(), here.end(), entry) == here.end();
+    return std::ranges::none_of(here, [number = parse_place(entry)->number](const auto& other) {
+      return parse_place(other)->number == number;
+    });
   };
   if (looks_ == 0) strangers_ = here;
   std::erase_if(strangers_, is_gone);

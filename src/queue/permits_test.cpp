@@ -216,9 +216,20 @@ TEST_F(PermitsTest, AYoungerOneIsGivenTimeToFailOrToEndWithItsSession) {
   EXPECT_EQ(permits_->describe(), "viewing");
 }
 
+TEST_F(PermitsTest, H44_AWriterThatBecomesAReaderHasNotGone) {
+  const auto of_tag = [](const std::string& tag) {
+    return "_c_00000000-0000-4000-8000-000000000007-" + tag + "0000000003";
+  };
+  view_with_a_stranger();
+  path_listed({"locks", "leases", of_tag("__WRIT__")});
+  resumed();
+  path_listed({"locks", "leases", of_tag("__READ__")});
+  EXPECT_EQ(did<action::Pause>(), 1);
+}
+
 TEST_F(PermitsTest, OneThatStaysForLongIsALockOfAClientThatDoesNotLook) {
   view_with_a_stranger();
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 40; ++i) {
     path_listed({"locks", "leases", entry(3)});
     ASSERT_EQ(did<action::Pause>(), 1);
     resumed();

@@ -157,17 +157,20 @@ void SemaphoreClaim::compare_ages(event::PathListed listed) {
           });
 }
 
-/// `next` hears when a child of the path was made. One that is gone is nobody's trouble.
+/// `next` hears when a child of the path was made. If it has gone meanwhile the list is out of
+/// date.
 void SemaphoreClaim::ask_age(
     event::PathListed listed, const std::string& child,
     std::function<void(event::PathListed listed, std::int64_t made)> next) {
   const queue::Ask ask = listed.ask;
-  send(ask, Op::kExists, wire::PathWatch{machine_.absolute(path_ + "/" + child), false},
+  const std::string path = (path_ == "/" ? path_ : path_ + "/") + child;
+  send(ask, Op::kExists, wire::PathWatch{machine_.absolute(path), false},
        [this, listed = std::move(listed), next = std::move(next)](Outcome&& outcome) mutable {
          if (const auto* reply = std::get_if<wire::StatReply>(&outcome.reply)) {
            return next(std::move(listed), reply->stat.czxid);
          }
-         if (outcome.code != Code::kNoNode) listed.answer = answer_of(outcome);
+         listed.answer = answer_of(outcome);
+         if (outcome.code == Code::kNoNode) listed.answer.kind = queue::Answer::Kind::kAmbiguous;
          feed(std::move(listed));
        });
 }

@@ -121,6 +121,21 @@ TEST_P(LockKindsTest, WhoDiedWhenItHadQueuedAtASemaphoreIsWaitedFor) {
   EXPECT_TRUE(next.holds());
 }
 
+TEST_P(LockKindsTest, TheRootBelowAChrootIsAPathLikeAnyOther) {
+  SessionOptions options = patient();
+  make_node(witness.session(), directory);
+  const Session below = open_session(service().connect_string() + directory, options);
+  // Older than the leases: a client that does not look is there for good.
+  const auto elder = witness.session().create(
+      directory + "/_c_00000000-0000-0000-0000-000000000000-lock-", "",
+      {.lifetime = Lifetime::kEphemeral, .naming = Naming::kSequential}, soon());
+  ASSERT_TRUE(ok(elder));
+  make_node(witness.session(), directory + "/leases");
+
+  EXPECT_TRUE(fails_with(Semaphore(below, "/", {.size = 1}).permits().try_lock(soon()),
+                         Code::kKindMismatch));
+}
+
 TEST_P(LockKindsTest, OfTwoKindsThatComeAtOnceNeverBothHold) {
   const std::array sessions{open(), open()};
   for (int round = 0; round < 20; ++round) {

@@ -68,6 +68,10 @@ struct ContenderProbe {
     fold.kind(self.watched_.empty() ? -1 : whose(self.watched_));
   }
 
+  /// Does it wait behind so many that it finds out about its own node only when one of them leaves?
+  static bool is_behind_many(const Contender& self) {
+    return waits(self) && self.own_arm_ == Contender::Arm::kNo && self.ahead_.size() > 3;
+  }
   static bool waits(const Contender& self) { return self.phase_ == Contender::Phase::kWaiting; }
   static std::string own(const Contender& self) { return self.own_ ? self.own_->name : ""; }
   static const std::string& watched(const Contender& self) { return self.watched_; }
