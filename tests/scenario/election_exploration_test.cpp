@@ -35,10 +35,20 @@ struct Troubles {
   int sicknesses = 0;  ///< The health hook says no.
   int robberies = 0;   ///< Another hand deletes an entry.
   int ends = 0;        ///< Of a session.
+  int lapses = 0;      ///< Of a lease by the clock; the session survives it.
 };
 
+/// Is every term so short that a rest follows?
+enum class Terms { kShort, kLong };
+
 struct Candidate {
-  Candidacy machine{{.health_period = 1s, .min_pause = 1ms, .max_pause = 8ms, .short_term = 1h}};
+  explicit Candidate(Terms terms)
+      : machine({.health_period = 1s,
+                 .min_pause = 1ms,
+                 .max_pause = 8ms,
+                 .short_term = terms == Terms::kShort ? 1h : 0h}) {}
+
+  Candidacy machine;
   int slot = -1;         ///< Of its claim in the queue; -1: it has none.
   bool granted = false;  ///< And was told so.
   bool told_of_loss = false;
@@ -46,7 +56,7 @@ struct Candidate {
   std::uint64_t wake = 0;
   bool started = false;
   bool crashed = false;
-  bool robbed = false;  ///< Of the present claim.
+  bool robbed = false;  ///< Of the entry of its present claim.
   bool over = false;    ///< It was told a last state.
   bool done = false;
 
@@ -59,8 +69,12 @@ struct Candidate {
 
 class Elections {
  public:
-  Elections(int candidates, Troubles troubles, Mutant mutant = Mutant::kNone)
-      : candidates_(static_cast<std::size_t>(candidates)), left_(troubles), mutant_(mutant) {
+  Elections(int candidates, Troubles troubles, Terms terms = Terms::kShort,
+            Mutant mutant = Mutant::kNone)
+      : line_({.tells_losses_first = mutant != Mutant::kGivesUpBeforeItIsTold}),
+        candidates_(static_cast<std::size_t>(candidates), Candidate(terms)),
+        left_(troubles),
+        mutant_(mutant) {
     for (int i = 0; i < candidates; ++i) line_.add_client();
   }
 
@@ -95,9 +109,14 @@ class Elections {
     line_.expire(who);
     look();
   }
+  void lapse(int who) {
+    line_.lease_over(who);
+    look();
+  }
   /// Which of them hears of it first, the claim or the candidate, is nobody's promise.
   void end_session(int who, bool claim_first) {
     line_.expire(who);
+    at(who).robbed = true;  // Its entry goes with the session.
     if (!claim_first) step(who, SessionOver{Error(Code::kSessionLost)});
     line_.cut(who);
     line_.attach(who, mini::World::Attach::kNewest);
@@ -156,6 +175,7 @@ class Elections {
   void carry_out(int who, const GiveUp&) {
     if (at(who).slot < 0 || errs(Mutant::kForgetsToGiveUp)) return;
     if (slot(at(who).slot).holding) line_.release(at(who).slot);
+    line_.loss_is_told(at(who).slot);
     at(who).slot = -1;
   }
   void carry_out(int who, const AskHealth&) { at(who).wake = 0; }
@@ -194,6 +214,7 @@ class Elections {
     if (claim.holding && !self.granted) {
       self.granted = true;
       step(who, Granted{});
+      line_.heartbeat(who);
       return true;
     }
     if (self.granted && !claim.holding && !self.told_of_loss) {
@@ -229,8 +250,8 @@ void Elections::check() {
     if (!one.started || one.is_out()) continue;
     if (one.leads() && !one.granted) violate("leads without the lock");
     if (one.leads() && one.told_of_loss) violate("leads though the lock is lost");
-    if (one.leads() && !one.robbed) ++leaders;
-    if (one.ending != 0 && !one.robbed && !one.told_of_loss) ends = true;
+    if (one.leads()) ++leaders;
+    if (one.ending != 0 && !one.robbed) ends = true;
     if (one.slot >= 0 && !one.granted) stands = true;
     if (one.rests() && one.wake == 0) violate("out of the queue, and nothing on its way");
   }
@@ -243,7 +264,7 @@ void Elections::check() {
   for (const auto& [name, entry] : line_.leader().entries) line[entry.number] = entry.slot;
   if (line.empty()) return;
   for (const Candidate& one : candidates_) {
-    if (one.leads() && !one.robbed && one.slot != line.begin()->second) {
+    if (one.leads() && one.slot != line.begin()->second) {
       violate("one leads who is not the first in line");
     }
   }
@@ -269,6 +290,7 @@ std::vector<Step<Elections>> Elections::steps() const {
     if (one.leads()) {
       steps.trouble("resign" + name, &Troubles::resigns, does(&Elections::resign));
       steps.trouble("sick" + name, &Troubles::sicknesses, does(&Elections::fall_sick));
+      steps.trouble("lapse" + name, &Troubles::lapses, does(&Elections::lapse));
     }
     if (!entry_of(who).empty()) {
       steps.trouble("rob" + name, &Troubles::robberies, does(&Elections::rob));
@@ -289,7 +311,8 @@ std::size_t Elections::key() const {
     return slot(found->second).client * 2 + (line_.leader().entries.contains(name) ? 1 : 0);
   };
   fold.flags({erred_});
-  for (const int left : {left_.resigns, left_.sicknesses, left_.robberies, left_.ends}) {
+  for (const int left :
+       {left_.resigns, left_.sicknesses, left_.robberies, left_.ends, left_.lapses}) {
     fold.kind(left);
   }
   for (const Candidate& one : candidates_) {
@@ -314,13 +337,22 @@ TEST(ElectionExploration, H75_FiveResignAndStandAgainInEveryOrder) {
   expect_all_is_well(Elections(3, {.resigns = 3}));
 }
 
+TEST(ElectionExploration, H75_AfterALongTermTheyStandAgainAtOnce) {
+  expect_all_is_well(Elections(4, {.resigns = 2, .lapses = 1}, Terms::kLong));
+}
+
 TEST(ElectionExploration, H74_FallingSickIsLikeResigning) {
-  expect_all_is_well(Elections(3, {.resigns = 1, .sicknesses = 1}));
+  expect_all_is_well(Elections(4, {.resigns = 1, .sicknesses = 1}));
 }
 
 TEST(ElectionExploration, H05_AnOperatorDeletesTheEntryOfAnyOfFive) {
   expect_all_is_well(Elections(5, {.robberies = 1}));
   expect_all_is_well(Elections(3, {.resigns = 1, .robberies = 2}));
+}
+
+TEST(ElectionExploration, H73_ALeaseOfAnyOfFiveEndsByTheClock) {
+  expect_all_is_well(Elections(5, {.lapses = 1}));
+  expect_all_is_well(Elections(3, {.resigns = 1, .robberies = 1, .lapses = 2}));
 }
 
 TEST(ElectionExploration, H73_TheSessionOfAnyOfFiveEnds) {
@@ -338,8 +370,10 @@ TEST(ElectionExploration, MistakesAreFound) {
   };
   for (const auto& [mutant, what] : mistakes) {
     SCOPED_TRACE(what);
-    expect_found(Elections(3, {.resigns = 1, .robberies = 1}, mutant), what);
+    expect_found(Elections(3, {.resigns = 1, .robberies = 1}, Terms::kShort, mutant), what);
   }
+  expect_found(Elections(2, {.lapses = 1}, Terms::kShort, Mutant::kGivesUpBeforeItIsTold),
+               "one leads before another has heard of its end");
 }
 
 }  // namespace

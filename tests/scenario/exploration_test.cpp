@@ -115,6 +115,32 @@ TEST(Exploration, H27_UpToFiveArriveReleaseCancelAndCrashInEveryOrder) {
   }
 }
 
+/// Locks "a", "b" and one without a name, in one directory.
+World make_named(const std::string& names, Sessions sessions = {}) {
+  World world;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const int client = sessions == Sessions::kShared && i > 0 ? 0 : world.add_client();
+    const std::string name = names[i] == '-' ? "" : std::string(1, names[i]);
+    world.add_slot(std::to_string(i), client, {.lock_name = name});
+  }
+  return world;
+}
+
+TEST(Exploration, NamesInOneDirectoryContendOnlyWithTheirLike) {
+  for (const char* names : {"ab", "aa", "a-", "aab", "ab-"}) {
+    expect_all_is_well(make_named(names), {});
+  }
+  expect_all_is_well(make_named("aa", Sessions::kShared), {.cuts = 1, .cancels = 1});
+  expect_all_is_well(make_named("ab"), {.crashes = 1});
+  expect_all_is_well(make_named("ab"), {.cuts = 1, .cancels = 1});
+}
+
+TEST(Exploration, FiveOfSeveralNamesArriveReleaseCancelAndCrashInEveryOrder) {
+  for (const char* names : {"aabab", "abcab", "a-a-a", "aaabb"}) {
+    walk::expect_all_is_well_when_settled(SettledLine(make_named(names)), walk::Alike::kNo);
+  }
+}
+
 // Companions: those of one session who wait for each other and share what they know.
 
 /// a, c, ... are companions, b, d, ... strangers to them and companions of each other.

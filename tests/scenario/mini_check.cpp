@@ -126,8 +126,9 @@ void World::granted(int slot, const queue::action::Grant& grant) {
   const queue::Place place = queue::parse_place(grant.name).value_or(queue::Place{});
   self.shares = place.share == queue::Share::kShared;
   if (!self.shares && !self.robbed) {
-    if (grant.token <= newest_token_) violate("the token of " + self.name + " does not grow");
-    newest_token_ = std::max(newest_token_, grant.token);
+    std::int64_t& newest = newest_tokens_[place.lock_name];
+    if (grant.token <= newest) violate("the token of " + self.name + " does not grow");
+    newest = std::max(newest, grant.token);
   }
 
   const auto own = leader_.entries.find(grant.name);
@@ -143,6 +144,7 @@ void World::granted(int slot, const queue::action::Grant& grant) {
   for (const auto& [name, entry] : leader_.entries) {
     const auto other = queue::parse_place(name);
     if (!other || entry.number >= own->second.number) continue;
+    if (other->lock_name != place.lock_name) continue;
     if (self.shares && other->share == queue::Share::kShared) continue;
     if (std::find(debts.begin(), debts.end(), name) != debts.end()) continue;
     violate(self.name + " holds although " + name + " is ahead");
@@ -150,13 +152,16 @@ void World::granted(int slot, const queue::action::Grant& grant) {
 }
 
 void World::check() {
-  int holders = 0;
-  int readers = 0;
+  std::map<std::string, std::pair<int, int>> holders;  // Of each name: writers and readers.
   for (const Slot& slot : slots_) {
     if (!slot.holding || slot.robbed) continue;
-    ++(slot.shares ? readers : holders);
+    auto& [writers, readers] = holders[ContenderProbe::lock_name(slot.machine)];
+    ++(slot.shares ? readers : writers);
   }
-  if (holders > 1 || (holders == 1 && readers > 0)) violate("two hold at a time");
+  for (const auto& [name, count] : holders) {
+    const auto [writers, readers] = count;
+    if (writers > 1 || (writers == 1 && readers > 0)) violate("two hold at a time");
+  }
 
   // No sleeping first: whoever waits has something on its way to it, or a watch that will fire.
   for (const Slot& slot : slots_) {
@@ -187,7 +192,8 @@ void World::check_at_rest() {
   for (const auto& [name, entry] : leader_.entries) {
     if (entry.slot < 0) continue;
     const Slot& slot = slot_at(entry.slot);
-    if (slot.done || at(slot.client).crashed) violate(name + " is an orphan");
+    const bool is_over = slot.done && slot.withheld.empty();
+    if (is_over || at(slot.client).crashed) violate(name + " is an orphan");
   }
   std::vector<queue::Place> places;
   for (const auto& [name, entry] : leader_.entries) {
@@ -228,7 +234,7 @@ std::size_t World::key() const {
   fold_tree(leader_, fold);
   fold.number(static_cast<std::uint64_t>(leader_.counter));
   fold.number(log_.size());
-  fold.number(static_cast<std::uint64_t>(newest_token_));
+  for (const auto& [name, token] : newest_tokens_) fold.number(static_cast<std::uint64_t>(token));
   for (const Client& client : clients_) {
     fold.flags({client.crashed, client.session_open, client.session_known_over, client.connected,
                 client.lease_fresh});
@@ -250,6 +256,7 @@ std::size_t World::key() const {
   for (const Slot& slot : slots_) {
     ContenderProbe::fold(slot.machine, fold);
     fold.texts(slot.wanted_watches);
+    fold.texts(slot.withheld);
     fold.flags({slot.started, slot.cancelled, slot.granted, slot.failed, slot.holding, slot.done,
                 slot.saw_own_missing, slot.robbed, slot.shares, slot.downgrading,
                 slot.waiting_list != 0});

@@ -66,6 +66,7 @@ void World::cancel(int slot, Code code) {
 
 void World::release(int slot) {
   slot_at(slot).holding = false;
+  slot_at(slot).released = true;
   tell(slot, event::Release{});
 }
 
@@ -74,6 +75,11 @@ void World::downgrade(int slot) {
   slot_at(slot).downgrading = true;
   slot_at(slot).shares = true;
   tell(slot, event::Downgrade{});
+}
+
+void World::loss_is_told(int slot) {
+  if (at(slot_at(slot).client).session_known_over) return;
+  for (const std::string& name : std::exchange(slot_at(slot).withheld, {})) owe(slot, name);
 }
 
 void World::tell(int slot, const queue::Event& event) {
@@ -120,7 +126,11 @@ class Carrier {
   void operator()(const action::Unwatch& one) { world_.unwatch(slot_, one.name); }
   void operator()(const action::UnwatchDirectory&) { world_.unwatch(slot_, ""); }
   void operator()(const action::Withdraw& one) { world_.withdraw(slot_, one.ask); }
-  void operator()(const action::Owe& one) { world_.owe(slot_, one.name); }
+  void operator()(const action::Owe& one) {
+    const bool lost = self_.granted && !self_.holding && !self_.released;
+    if (world_.options_.tells_losses_first && lost) return self_.withheld.push_back(one.name);
+    world_.owe(slot_, one.name);
+  }
   void operator()(const action::Grant& one) {
     world_.granted(slot_, one);
     if (!self_.in_company) return;

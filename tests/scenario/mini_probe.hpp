@@ -72,6 +72,7 @@ struct ContenderProbe {
   static bool is_behind_many(const Contender& self) {
     return waits(self) && self.own_arm_ == Contender::Arm::kNo && self.ahead_.size() > 3;
   }
+  static const std::string& lock_name(const Contender& self) { return self.options_.lock_name; }
   static bool waits(const Contender& self) { return self.phase_ == Contender::Phase::kWaiting; }
   static std::string own(const Contender& self) { return self.own_ ? self.own_->name : ""; }
   static const std::string& watched(const Contender& self) { return self.watched_; }

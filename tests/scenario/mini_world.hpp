@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -104,11 +105,14 @@ struct Slot {
   bool granted = false;
   bool failed = false;
   bool holding = false;
+  bool released = false;
   bool done = false;
   bool shares = false;           ///< Holds as a reader, or no longer as more than that.
   bool downgrading = false;      ///< A second answer is to come.
   bool saw_own_missing = false;  ///< It was shown a state without its node.
   bool robbed = false;           ///< An operator has deleted its node.
+  /// What a lost hold owes, until its holder has heard of the loss.
+  std::vector<std::string> withheld;
 
   bool in_company = false;
   std::string entry;            ///< What its company knows it by.
@@ -128,6 +132,8 @@ class World {
     bool repeat_guids = false;  ///< All attempts draw the same guid (H08).
     queue::Relist relist = queue::Relist::kWhenNeeded;
     bool company = false;  ///< Slots of one client know of each other.
+    /// Whoever loses gives up its node when it knows, and not before (H73): loss_is_told().
+    bool tells_losses_first = false;
   };
 
   World() : World(Options{}) {}
@@ -142,6 +148,7 @@ class World {
   void cancel(int slot, Code code);
   void release(int slot);
   void downgrade(int slot);
+  void loss_is_told(int slot);
 
   // What the network and the servers do.
   void serve(int client);     ///< The oldest request on the wire is carried out.
@@ -231,7 +238,7 @@ class World {
   std::vector<Client> clients_;
   std::vector<Slot> slots_;
   std::vector<int> grants_;
-  std::int64_t newest_token_ = 0;
+  std::map<std::string, std::int64_t> newest_tokens_;  ///< By the name of the lock.
   std::deque<std::pair<int, queue::Event>> local_;  ///< Told within a client, before anything else.
   bool telling_ = false;
   bool transcribes_ = false;

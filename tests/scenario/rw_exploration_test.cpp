@@ -112,8 +112,10 @@ TEST(RwExploration, H42_H43_H45_UpToFiveInEveryMixLeaveInEveryOrderUnderBothPoli
 TEST(RwExploration, H42_H43_H45_FiveInEveryMixArriveReleaseCancelAndCrashInEveryOrder) {
   for (const std::string& kinds : all_kinds(5)) {
     if (kinds.size() < 5) continue;
-    walk::expect_all_is_well_when_settled(SettledLine(make(kinds, Started::kNo)),
-                                          walk::Alike::kYes);
+    for (const Watching watching : {Watching::kNearest, Watching::kDirectory}) {
+      walk::expect_all_is_well_when_settled(SettledLine(make(kinds, Started::kNo, watching)),
+                                            walk::Alike::kYes);
+    }
     ASSERT_FALSE(HasFailure()) << kinds;
   }
 }
