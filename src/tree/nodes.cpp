@@ -14,6 +14,10 @@ namespace {
 constexpr std::string_view kRoot = "/";
 /// What a delete takes in a record besides its path.
 constexpr std::size_t kDeleteBytes = 32;
+/// Twice what Apache and we make of a usage. It is read and written again with every change below
+/// its quota, so that a longer one, which only a client can have made up, would cost everybody's
+/// time: it is left as it is (H89).
+constexpr std::size_t kMostUsageBytes = 256;
 
 std::size_t data_size(const wire::Buffer& data) { return data ? data->size() : 0; }
 
@@ -101,8 +105,11 @@ Node& Nodes::insert(std::string path, Node node) {
   count_above(it->second, 1, signed_size(it->second.data));
   bytes_ += key.size() + data_size(it->second.data);
   add_to_index(it->second.owner, key);
+  it->second.is_limited = !limited_.empty() && limited_.contains(key);
   if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
-    limited_.emplace(parent_of(key).substr(kQuotaRoot.size()));
+    const std::string_view limited = parent_of(key).substr(kQuotaRoot.size());
+    limited_.emplace(limited);
+    if (Node* top = edit(limited)) top->is_limited = true;
   }
   return it->second;
 }
@@ -156,7 +163,7 @@ const Node& Nodes::create(const Change& change, std::int64_t zxid, std::int64_t 
   if (parent_of(change.path).starts_with(kQuotaRoot) && last_part(change.path) == kQuotaStats) {
     measure(parent_of(change.path).substr(kQuotaRoot.size()));
   }
-  use(change.path, signed_size(change.data), 1);
+  use(quota_over(made, change.path), signed_size(change.data), 1);
   return made;
 }
 
@@ -174,12 +181,14 @@ void Nodes::remove(std::string_view path, std::int64_t zxid) {
   count_above(node, -1, -size);
   take_from_index(node.owner, key);
   if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
-    limited_.erase(std::string(parent_of(key).substr(kQuotaRoot.size())));
+    const std::string_view limited = parent_of(key).substr(kQuotaRoot.size());
+    limited_.erase(std::string(limited));
+    if (Node* top = edit(limited)) top->is_limited = false;
   }
   bytes_ -= key.size() + data_size(node.data);
-  const std::string gone(key);
+  const std::string limited(quota_over(node, key));
   nodes_.erase(it);
-  use(gone, -size, -1);
+  use(limited, -size, -1);
 }
 
 const Node& Nodes::set_data(const Change& change, std::int64_t zxid, std::int64_t time_ms) {
@@ -190,7 +199,7 @@ const Node& Nodes::set_data(const Change& change, std::int64_t zxid, std::int64_
   node->mtime_ms = time_ms;
   node->mzxid = zxid;
   node->version = change.version;
-  use(change.path, grown, 0);
+  use(quota_over(*node, change.path), grown, 0);
   return *node;
 }
 
@@ -221,21 +230,27 @@ std::size_t Nodes::count_below(std::string_view path) const {
   return node->below;
 }
 
-void Nodes::use(std::string_view path, std::int64_t bytes, std::int64_t nodes) {
-  if (limited_.empty()) return;
-  for (std::string_view above = path; above != kRoot; above = parent_of(above)) {
-    if (!limited_.contains(above)) continue;
-    std::string stats(kQuotaRoot);
-    stats.append(above).append("/").append(kQuotaStats);
-    Node* node = edit(stats);
-    if (node == nullptr) return;
-    auto usage = QuotaText::parse(node->data ? *node->data : std::string_view());
-    if (!usage) return;
-    usage->set("count", add_within_bounds(usage->get("count"), nodes));
-    usage->set("bytes", add_within_bounds(usage->get("bytes"), bytes));
-    put(*node, usage->text());
-    return;
+std::string_view Nodes::quota_over(const Node& node, std::string_view path) const {
+  if (limited_.empty()) return {};
+  // By pointers, as in count_above(). The root has no quota.
+  for (const Node* above = &node; above->parent != nullptr; above = above->parent) {
+    if (above->is_limited) return path;
+    path = parent_of(path);
   }
+  return {};
+}
+
+void Nodes::use(std::string_view limited, std::int64_t bytes, std::int64_t nodes) {
+  if (limited.empty()) return;
+  std::string stats(kQuotaRoot);
+  stats.append(limited).append("/").append(kQuotaStats);
+  Node* node = edit(stats);
+  if (node == nullptr || data_size(node->data) > kMostUsageBytes) return;
+  auto usage = QuotaText::parse(node->data ? *node->data : std::string_view());
+  if (!usage) return;
+  usage->set("count", add_within_bounds(usage->get("count"), nodes));
+  usage->set("bytes", add_within_bounds(usage->get("bytes"), bytes));
+  put(*node, usage->text());
 }
 
 void Nodes::measure(std::string_view path) {
@@ -275,6 +290,7 @@ void Nodes::restore(std::string path, Node node) {
     node.parent = present->parent;
     node.below = present->below;
     node.bytes_below = present->bytes_below;
+    node.is_limited = present->is_limited;
     *present = std::move(node);
     return;
   }

@@ -43,6 +43,7 @@ struct Node {
   std::int32_t aversion = 0;
   std::uint32_t below = 0;                        ///< Nodes below it, at any depth.
   std::size_t bytes_below = 0;                    ///< Of their data.
+  bool is_limited = false;                        ///< It has a quota of its own.
   Node* parent = nullptr;                         ///< None for the root.
   std::unordered_set<std::string_view> children;  ///< Last parts, inside the keys of the children.
 
@@ -102,8 +103,10 @@ class Nodes {
   /// Adds a node to the index of its owner, or takes it out.
   void add_to_index(std::int64_t owner, std::string_view path);
   void take_from_index(std::int64_t owner, std::string_view path);
-  /// Adds to the usage of the nearest quota above `path`, if there is one.
-  void use(std::string_view path, std::int64_t bytes, std::int64_t nodes);
+  /// The nearest path with a quota, from `path` upwards; empty if there is none.
+  [[nodiscard]] std::string_view quota_over(const Node& node, std::string_view path) const;
+  /// Adds to the usage of the quota on `limited`, unless that is empty.
+  void use(std::string_view limited, std::int64_t bytes, std::int64_t nodes);
   /// Sets the usage that a new quota starts with. As with the count it is known, so that a request
   /// that makes the quota again and again costs no more than any other of its size.
   void measure(std::string_view path);

@@ -94,6 +94,30 @@ TEST_F(NodesTest, AQuotaOnNothingStartsWithNothing) {
   EXPECT_EQ(data("/zookeeper/quota/gone/zookeeper_stats"), "count=0,bytes=0");
 }
 
+TEST_F(NodesTest, TheNearestQuotaCounts) {
+  const auto usage = [&](const std::string& path) {
+    return data("/zookeeper/quota" + path + "/zookeeper_stats");
+  };
+  create("/zookeeper/quota/a");
+  create("/zookeeper/quota/a/zookeeper_limits", "count=9");
+  create("/zookeeper/quota/a/zookeeper_stats");
+  create("/a", "1");  // After its quota.
+  create("/a/b", "22");
+  create("/zookeeper/quota/a/b");
+  create("/zookeeper/quota/a/b/zookeeper_limits", "count=9");
+  create("/zookeeper/quota/a/b/zookeeper_stats");
+  create("/a/b/c", "333");
+  create("/a/other", "4444");
+
+  EXPECT_EQ(usage("/a"), "count=3,bytes=7");
+  EXPECT_EQ(usage("/a/b"), "count=2,bytes=5");
+  nodes_.remove("/zookeeper/quota/a/b/zookeeper_limits", ++zxid_);
+  nodes_.remove("/a/b/c", ++zxid_);
+  EXPECT_EQ(usage("/a"), "count=2,bytes=4");
+  EXPECT_EQ(usage("/a/b"), "count=2,bytes=5");
+  expect_true_counts(nodes_);
+}
+
 TEST_F(NodesTest, WhatIsPutBackIsCounted) {
   create("/a", "12");
   create("/a/b", "345");
@@ -126,6 +150,27 @@ TEST(NodesWork, H89_MakingAQuotaAgainAndAgainDoesNotWalkTheTree) {
     nodes.create(creation("/zookeeper/quota/big/zookeeper_stats", ""), 2, 0);
     nodes.remove("/zookeeper/quota/big/zookeeper_stats", 3);
     ASSERT_EQ(nodes.count_below("/big"), static_cast<std::size_t>(kNodes));
+  }
+}
+
+/// Each change would take as long as the text, which is as long as a client likes; a request can
+/// bring tens of thousands of them, and every start would carry them out again.
+TEST(NodesWork, H89_AUsageThatAClientMadeUpIsNotGoneThroughWithEveryChange) {
+  constexpr int kTimes = 40'000;
+  std::string made_up = "count=1";
+  for (int i = 0; made_up.size() < 1'000'000; ++i) made_up += ",n" + std::to_string(i) + "=1";
+  Nodes nodes;
+  nodes.create(creation("/big", ""), 1, 0);
+  nodes.create(creation("/zookeeper/quota/big", ""), 1, 0);
+  nodes.create(creation("/zookeeper/quota/big/zookeeper_limits", "count=9"), 1, 0);
+  nodes.create(creation("/zookeeper/quota/big/zookeeper_stats", ""), 1, 0);
+  nodes.set_data(
+      {Change::Kind::kSetData, "/zookeeper/quota/big/zookeeper_stats", made_up, {}, 0, 1}, 2, 0);
+
+  for (int i = 0; i < kTimes; ++i) {
+    nodes.set_data({Change::Kind::kSetData, "/big", "x", {}, 0, 1}, 3, 0);
+    const Node* usage = nodes.find("/zookeeper/quota/big/zookeeper_stats");
+    ASSERT_EQ(usage->data->size(), made_up.size());
   }
 }
 
