@@ -347,7 +347,11 @@ std::optional<Record> Tree::reap(const std::string& path, std::int64_t time_ms) 
   Draft draft;
   const std::optional<Shadow> node = look(draft, path);
   if (!node || node->children > 0) return std::nullopt;
-  if (!Owner::is_container(node->owner) && !Owner::is_ttl(node->owner)) return std::nullopt;
+  // What looked unused may be gone by now, and another one in its place (H93): a container that
+  // still waits for its first child, or a TTL node that has just been made, or set.
+  const bool is_unused_container = Owner::is_container(node->owner) && node->creates > 0;
+  const bool is_old_ttl = Owner::is_ttl(node->owner) && pending_.find(path) == nullptr;
+  if (!is_unused_container && !is_old_ttl) return std::nullopt;
   draft_delete(path, draft);
   Record record;
   record.zxid = next_zxid();

@@ -103,7 +103,7 @@ class Tree {
   /// Ends a session and removes its nodes. Nothing if there is no such session or it is ending.
   [[nodiscard]] std::optional<Record> close_session(SessionId session, std::int64_t time_ms);
   /// Removes a container or TTL node that has no children; nothing if it is no such node (any
-  /// more).
+  /// more), or if what is pending has put a fresh one in its place.
   [[nodiscard]] std::optional<Record> reap(const std::string& path, std::int64_t time_ms);
   /// The first record of every run, and of every 2^32 decisions: later zxids are above all that
   /// were ever given out, stored or not (H82).

@@ -29,6 +29,10 @@ Write remove(std::string path) { return {Op::kDelete, wire::PathVersion{std::mov
 Write set(std::string path, std::string data, std::int32_t version = -1) {
   return {Op::kSetData, wire::SetData{std::move(path), std::move(data), version}};
 }
+Write ttl_node(std::string path, std::int64_t ttl_ms) {
+  return {Op::kCreateTtl, wire::CreateTtl{std::move(path), "x", open_acl_list(),
+                                          wire::CreateMode::kTtl, ttl_ms}};
+}
 wire::MultiOp part(const Write& write) {
   return std::visit(
       [&](const auto& body) -> wire::MultiOp {
@@ -216,10 +220,53 @@ TEST_F(TreeTest, H93_AContainerIsNotReapedBeforeItsFirstChild) {
   EXPECT_EQ(tree_.nodes().find("/c"), nullptr);
 }
 
+TEST_F(TreeTest, H93_AFreshContainerIsNotReapedInPlaceOfTheOneBeforeIt) {
+  const Write container{Op::kCreateContainer,
+                        wire::Create{"/c", {}, open_acl_list(), wire::CreateMode::kContainer}};
+  run(container);
+  run(create("/c/child"));
+  run(remove("/c/child"));
+  ASSERT_THAT(tree_.reapable(time_, 10), ElementsAre("/c"));
+  const Verdict gone = decide(remove("/c"));
+  const Verdict fresh = decide(container);
+
+  EXPECT_FALSE(tree_.reap("/c", ++time_));
+
+  store(*gone.record);
+  store(*fresh.record);
+  EXPECT_EQ(run(create("/c/child")), Err::kOk) << "whoever made it counts on it";
+}
+
+TEST_F(TreeTest, H93_AFreshTtlNodeIsNotReapedInPlaceOfTheOneBeforeIt) {
+  ASSERT_EQ(run(ttl_node("/t", 500)), Err::kOk);
+  time_ += 501;
+  ASSERT_THAT(tree_.reapable(time_, 10), ElementsAre("/t"));
+  const Verdict gone = decide(remove("/t"));
+  const Verdict fresh = decide(ttl_node("/t", 3'600'000));
+
+  EXPECT_FALSE(tree_.reap("/t", time_));
+
+  store(*gone.record);
+  store(*fresh.record);
+  EXPECT_THAT(tree_.reapable(time_, 10), IsEmpty());
+}
+
+TEST_F(TreeTest, H93_ATtlNodeThatIsBeingSetIsNotReaped) {
+  ASSERT_EQ(run(ttl_node("/t", 500)), Err::kOk);
+  time_ += 501;
+  ASSERT_THAT(tree_.reapable(time_, 10), ElementsAre("/t"));
+  const Verdict touched = decide(set("/t", "still in use"));
+
+  EXPECT_FALSE(tree_.reap("/t", time_));
+
+  store(*touched.record);
+  EXPECT_THAT(tree_.reapable(time_, 10), IsEmpty());
+  time_ += 501;
+  EXPECT_TRUE(tree_.reap("/t", time_)) << "nor does it live for ever";
+}
+
 TEST_F(TreeTest, ATtlNodeIsReapedAfterItsTime) {
-  const Write ttl{Op::kCreateTtl,
-                  wire::CreateTtl{"/t", "x", open_acl_list(), wire::CreateMode::kTtl, 500}};
-  ASSERT_EQ(run(ttl), Err::kOk);
+  ASSERT_EQ(run(ttl_node("/t", 500)), Err::kOk);
   const std::int64_t made = tree_.nodes().find("/t")->mtime_ms;
 
   EXPECT_THAT(tree_.reapable(made + 500, 10), IsEmpty());
