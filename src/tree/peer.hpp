@@ -68,13 +68,14 @@ struct Peer {
   std::size_t work = 0;       ///< What its requests have taken, about, since its turn began.
   bool rests = false;         ///< It has had its turn; the others come before its next request.
   bool in_line = false;       ///< Stands in the line of those whose writes wait for the disk.
-  int vain_waits = 0;         ///< In that line, with half a request and nothing heard since.
+  bool is_heard = false;      ///< It is read from, or was, since something last came.
+  int vain_waits = 0;         ///< In that line, with half a request and heard, but silent since.
   bool gone = false;          ///< Closed by us, not yet disconnected by the driver.
 
   /// Bytes in memory on its behalf, apart from accepted requests.
   [[nodiscard]] std::size_t held() const { return gone ? 0 : input + output.size() + unwritten; }
-  /// Half a request of which nothing more comes is no sign of life, however often we are full; once
-  /// and twice it may have had no chance to be heard in between (H85).
+  /// Half a request of which nothing more comes is no sign of life, however often we are full, if
+  /// we listened in between (H85).
   [[nodiscard]] bool waits_in_vain() const { return vain_waits > 2; }
 
   Instant since;

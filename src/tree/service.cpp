@@ -69,6 +69,7 @@ void Service::feed(Peer& peer, std::string_view bytes) {
   peer.sends.move(bytes.size(), now_);
   peer.splitter.feed(bytes);
   peer.vain_waits = 0;
+  peer.is_heard = false;
   peer.input += bytes.size();
 }
 

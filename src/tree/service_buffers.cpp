@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "tree/answer_read.hpp"
@@ -84,7 +85,9 @@ void Service::let_go(std::size_t bytes) {
     Peer& peer = *find(id);
     peer.in_line = false;
     mark_ready(peer);
-    if (!peer.splitter.has_whole()) ++peer.vain_waits;
+    // The rest may lie in its socket all the time: those before it in line may have filled the disk
+    // again before it was read from.
+    if (!peer.splitter.has_whole() && std::exchange(peer.is_heard, false)) ++peer.vain_waits;
     if (!peer.waits_in_vain()) waited_for_us(peer);
   }
 }
@@ -108,7 +111,9 @@ bool Service::wants_input(PeerId id) {
     return false;
   }
   const bool is_held_back = peer->rests || !may_answer(*peer) || waits_for_room(*peer);
-  return !is_held_back || peer->input < kInputToHear;
+  const bool wants = !is_held_back || peer->input < kInputToHear;
+  peer->is_heard = peer->is_heard || wants;
+  return wants;
 }
 
 void Service::left_unwritten(PeerId id, std::size_t bytes, Moment moment) {

@@ -206,6 +206,33 @@ TEST_F(ServiceOverfullTest, H85_HalfAWriteIsNoSignOfLifeHoweverOftenWeAreFull) {
   EXPECT_FALSE(slow.closed);
 }
 
+/// The line is long and the disk slow: the rest of its write lies in its socket all the while.
+TEST_F(ServiceOverfullTest, H85_WhoeverCouldNotBeReadFromWasNotSilent) {
+  Client& last = open();
+  const std::vector<Client*> writers = flood(60);  // A second's batch takes four of them.
+  std::string frame;
+  wire::append_frame(frame, wire::RequestHeader{1, Op::kCreate}, node("/late"));
+  feed(last, std::string_view(frame).substr(0, 20));
+  int seconds = 0;
+  for (; !service->wants_input(last.peer); ++seconds) {
+    ASSERT_FALSE(last.closed) << "after " << seconds << " s";
+    ASSERT_LT(seconds, 60);
+    const std::int64_t zxid = pending.back().zxid;
+    now += 1'000ms;
+    service->stored(zxid, moment());
+    deliver();
+    service->tick(moment());
+    deliver();
+  }
+
+  feed(last, std::string_view(frame).substr(20));
+  sync();
+
+  EXPECT_GT(seconds, 8) << "twice its time-out";
+  EXPECT_THAT(last.inbox, SizeIs(1));
+  for (const Client* writer : writers) EXPECT_THAT(writer->inbox, SizeIs(1));
+}
+
 TEST_F(ServiceOverfullTest, H85_NorInTheVeryMomentInWhichTheWaitEnds) {
   const std::vector<Client*> writers = flood(5);
   for (int i = 0; i < 6; ++i) pass(2'000ms);
