@@ -221,13 +221,24 @@ void Watches::ring_node(const Round& round, Ears ears) {
     }
     forget_if_empty(*place);
   }
-  if (recursive_ == 0) return;
-  for (auto above = parent_of(round.path); above; above = parent_of(*above)) {
-    Place* const place = find_place(*above);
-    if (place == nullptr) continue;
-    for (const Watch& watch : place->rows[kRecursiveRow]) {
+  if (recursive_ != 0) ring_above(round, ears);
+}
+
+void Watches::ring_above(const Round& round, Ears ears) {
+  const std::string_view path = round.path;
+  const auto tell_those_at = [&](std::size_t size, std::uint64_t hash) {
+    const auto place = places_.find(Hashed{path.substr(0, size), hash});
+    if (place == places_.end()) return;
+    for (const Watch& watch : place->second.rows[kRecursiveRow]) {
       if ((watch.ears & ears) != 0) round.tell(*watch.watcher);
     }
+  };
+  if (path.size() < 2) return;
+  std::uint64_t hash = Hash::next(Hash::kNothing, path.front());
+  tell_those_at(1, hash);  // The root.
+  for (std::size_t i = 1; i < path.size(); ++i) {
+    if (path[i] == '/') tell_those_at(i, hash);
+    hash = Hash::next(hash, path[i]);
   }
 }
 

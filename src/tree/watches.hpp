@@ -119,11 +119,27 @@ class Watches {
     /// Once only, however often it is asked to.
     void tell(Watcher& watcher) const;
   };
+  /// A path whose hash is known.
+  struct Hashed {
+    std::string_view path;
+    std::uint64_t hash;
+    friend bool operator==(const Hashed& hashed, const std::string& path) {
+      return hashed.path == path;
+    }
+  };
+  /// Goes on from byte to byte (FNV-1a), so that all the paths above one are hashed in one go.
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view path) const {
-      return std::hash<std::string_view>{}(path);
+    static constexpr std::uint64_t kNothing = 0xcbf29ce484222325U;
+    static std::uint64_t next(std::uint64_t hash, char byte) {
+      return (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
     }
+    std::size_t operator()(std::string_view path) const {
+      std::uint64_t hash = kNothing;
+      for (const char byte : path) hash = next(hash, byte);
+      return hash;
+    }
+    std::size_t operator()(const Hashed& hashed) const { return hashed.hash; }
   };
   using Places = std::unordered_map<std::string, Place, Hash, std::equal_to<>>;
 
@@ -140,6 +156,9 @@ class Watches {
   /// Tells everybody in the row. One-shot watches are spent by it.
   void ring(const Round& round, Place& place, std::size_t row);
   void ring_node(const Round& round, Ears ears);
+  /// Tells the recursive watches on all that is above the node. A deep path takes no longer than a
+  /// flat one of its length (H89).
+  void ring_above(const Round& round, Ears ears);
   void ring_parent(std::string_view path, std::vector<Notice>& notices);
 
   Places places_;

@@ -126,6 +126,32 @@ TEST_F(WatchesTest, ARecursiveWatchHearsOfEverythingBelowButNotOfChildren) {
   EXPECT_THAT(changed("/"), IsEmpty());
 }
 
+TEST_F(WatchesTest, ARecursiveWatchHearsFromAnyDepth) {
+  PeerId peer = 0;
+  for (const char* path : {"/", "/a", "/a/b", "/a/b/c", "/a/b/cd", "/a/bc", "/b"}) {
+    watches.add(Kind::kRecursive, ++peer, path);
+  }
+
+  std::set<PeerId> told;
+  for (const Notice& notice : changed("/a/b/c/d")) told.insert(notice.peer);
+  EXPECT_THAT(told, ElementsAre(1U, 2U, 3U, 4U));
+  EXPECT_THAT(changed("/"), ElementsAre(Notice{1, EventType::kDataChanged, "/"}));
+}
+
+/// A recursive watch anywhere has what is above every change looked for. Hashed one by one, the
+/// parts of a path of half a million would take longer than a session has.
+TEST(WatchesWork, H89_ADeepPathTakesNoLongerThanALongOne) {
+  Watches watches;
+  watches.add(Watches::Kind::kRecursive, 1, "/elsewhere");
+  std::string deep;
+  for (int i = 0; i < 500'000; ++i) deep += "/a";
+  Notices notices;
+
+  for (int i = 0; i < 20; ++i) watches.changed(deep, notices);
+
+  EXPECT_THAT(notices, IsEmpty());
+}
+
 TEST_F(WatchesTest, AOneShotWatchTakesNothingFromAPersistentOne) {
   watches.add(Kind::kPersistent, 1, "/a");
   watches.add(Kind::kData, 1, "/a");
