@@ -51,11 +51,6 @@ struct Identity {
 /// What a reader without admin permission gets to see: digests are blotted out ("user:x").
 [[nodiscard]] AclList masked(const AclList& acl);
 
-/// Does the address match "1.2.3.4" or "1.2.3.0/24"? IPv4, as Apache, and IPv6 too:
-/// "2001:db8::/32". An IPv4 address that arrived through an IPv6 socket ("::ffff:1.2.3.4") is an
-/// IPv4 address.
-[[nodiscard]] bool address_matches(std::string_view address, std::string_view pattern);
-
 /// Everybody may do everything.
 [[nodiscard]] const AclRef& open_list();
 /// Everybody may read: /zookeeper/config.

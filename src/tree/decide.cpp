@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "latchkey/path.hpp"
 #include "tree/tree.hpp"
+#include "tree/work.hpp"
 
 // What may be done, in which order the reasons against it are found, and what it comes to. The
 // order is Apache's, so that a request with two faults gets the same answer from both.
@@ -94,8 +95,7 @@ std::optional<Shadow> Tree::look(const Draft& draft, std::string_view path) cons
 }
 
 bool Tree::allows(const AclList& acl, std::int32_t permissions, const Caller& caller) const {
-  constexpr std::size_t kComparison = 32;
-  work_ += kComparison * acl.size() * caller.identities.size();
+  work_ += kComparisonWork * acl.size() * caller.identities.size();
   return permits(acl, permissions, caller.identities);
 }
 
@@ -201,6 +201,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::PathVersion
   if (!node) return Err::kNoNode;
   if (!version_fits(request.version, node->version)) return Err::kBadVersion;
   if (node->children > 0) return Err::kNotEmpty;
+  work_ += kComparisonWork * node->acl->size();  // To see who may hear of it.
   draft_delete(request.path, draft);
   change = {Change::Kind::kDelete, request.path, {}, {}, 0, 0};
   return Err::kOk;
@@ -262,6 +263,9 @@ Err Tree::decide_multi(const Caller& caller, const wire::Multi& multi, Draft& dr
       err = decide_part(caller, part.op, *request, draft, changes[i]);
     }
     acl_bytes += size_in_bytes(changes[i].acl);
+    if (changes[i].kind != Change::Kind::kCheck) {
+      work_ += kTellingWork * watches_.hearers(changes[i].path);
+    }
     if (err == Err::kOk && acl_bytes > kMostAclBytes) err = Err::kInvalidAcl;
     if (err == Err::kOk && work_ - work_before > kMostWorkAtOnce) err = Err::kQuotaExceeded;
     if (err != Err::kOk) {

@@ -3,6 +3,7 @@
 
 #include "base/mutant.hpp"
 #include "tree/tree.hpp"
+#include "tree/work.hpp"
 
 namespace latchkey::tree {
 
@@ -10,9 +11,6 @@ namespace {
 
 /// Of a string in a list of them: its length, and itself.
 std::size_t size_in_list(std::string_view text) { return sizeof(std::int32_t) + text.size(); }
-
-/// To find a name, or a path, somewhere in memory. See Tree::work().
-constexpr std::size_t kLookWork = 64;
 
 bool is_type(wire::WatcherType type) {
   return type >= wire::WatcherType::kChildren && type <= wire::WatcherType::kAny;

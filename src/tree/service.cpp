@@ -311,7 +311,10 @@ void Service::take_turn(Turn& turn, Moment moment) {
       if (!base::mutated(base::Mutant::kLateEvent)) return send_notices(notices);
       late.insert(late.end(), notices.begin(), notices.end());
     };
+    const std::uint64_t before = tree_.work();
     outcomes = tree_.apply(*turn.record, identities_of, tell);
+    // Whoever makes a change pays for telling of it, however many listen.
+    if (asker != nullptr) asker->work += tree_.work() - before;
     if (turn.record->kind == Record::Kind::kCloseSession) {
       origins_.remove(turn.record->session);
       if (options_.on_ended) options_.on_ended(turn.record->session);

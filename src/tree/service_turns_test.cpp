@@ -144,6 +144,43 @@ TEST_F(ServiceTurnsTest, H89_AMultiThatLooksThroughTooManyPermissionsIsRefused) 
   EXPECT_EQ(read.header.err, Err::kQuotaExceeded);
 }
 
+/// Whether a watcher may hear of a change is looked for as well, for each of them.
+TEST_F(ServiceTurnsTest, H89_ToTellOfAChangeIsWorkOfWhoeverMadeIt) {
+  Client& greedy = open();
+  call(greedy, Op::kCreate, node("/watched"));
+  for (int i = 0; i < 100; ++i) {
+    Client& watcher = open();
+    call(watcher, Op::kAddWatch, wire::AddWatch{"/watched", wire::AddWatchMode::kPersistent});
+  }
+  const std::size_t before = answered(greedy);
+
+  arrives(greedy, many(500, Op::kSetData, wire::SetData{"/watched", "y", -1}));
+  sync();
+  EXPECT_EQ(answered(greedy) - before, 500U);
+  arrives(greedy, many(500, Op::kPing, wire::Empty{}));
+
+  EXPECT_LT(answered(greedy) - before, 600U) << "it has had its turn";
+}
+
+TEST_F(ServiceTurnsTest, H89_AMultiThatTellsTooManyIsRefused) {
+  Client& greedy = open();
+  call(greedy, Op::kCreate, node("/watched"));
+  for (int i = 0; i < 200; ++i) {
+    Client& watcher = open();
+    call(watcher, Op::kAddWatch, wire::AddWatch{"/watched", wire::AddWatchMode::kPersistent});
+  }
+  const auto sets = [&](int count) {
+    wire::Multi multi;
+    for (int i = 0; i < count; ++i) {
+      multi.ops.push_back({Op::kSetData, wire::SetData{"/watched", "y", -1}});
+    }
+    return call(greedy, Op::kMulti, multi).as<wire::MultiReply>().results.front().op;
+  };
+
+  EXPECT_EQ(sets(1'000), Op::kSetData);
+  EXPECT_EQ(sets(25'000), Op::kError);
+}
+
 TEST_F(ServiceTurnsTest, H89_TurnsGoAround) {
   std::vector<Client*> greedy;
   for (int i = 0; i < 3; ++i) greedy.push_back(&open());

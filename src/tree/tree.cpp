@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "tree/audience.hpp"
+#include "tree/work.hpp"
 #include "wire/frame.hpp"
 
 namespace latchkey::tree {
@@ -26,11 +28,23 @@ std::vector<Outcome> Tree::apply(const Record& record, IdentitiesOf identities_o
   std::vector<Outcome> outcomes;
   outcomes.reserve(record.changes.size());
   std::vector<Notice> fired;
+  Audience audience;
   for (const Change& change : record.changes) {
-    outcomes.push_back(carry_out(change, record, identities_of, fired));
+    // Whoever may not read a node does not hear of it, whatever watch it has; a one-shot watch is
+    // spent all the same. That is Apache's answer to CVE-2024-23944.
+    const AclRef gone =
+        change.kind == Change::Kind::kDelete ? nodes_.find(change.path)->acl : nullptr;
+    outcomes.push_back(carry_out(change, record, fired));
+    work_ += kLookWork * fired.size();
+    std::erase_if(fired, [&](const Notice& notice) {
+      const bool is_gone = gone && notice.path == change.path;
+      const AclRef& list = is_gone ? gone : nodes_.find(notice.path)->acl;
+      return !audience.may_hear(list, notice.peer, identities_of(notice.peer));
+    });
     tell(fired);
     fired.clear();
   }
+  work_ += audience.work();
   if (record.kind == Record::Kind::kOpenSession) {
     sessions_[record.session] = {record.timeout_ms, record.password, false};
   } else if (record.kind == Record::Kind::kCloseSession) {
@@ -41,40 +55,24 @@ std::vector<Outcome> Tree::apply(const Record& record, IdentitiesOf identities_o
   return outcomes;
 }
 
-Outcome Tree::carry_out(const Change& change, const Record& record, IdentitiesOf identities_of,
-                        std::vector<Notice>& notices) {
-  AclRef acl;
+Outcome Tree::carry_out(const Change& change, const Record& record, std::vector<Notice>& notices) {
   Outcome outcome{change.path, {}};
   switch (change.kind) {
-    case Change::Kind::kCreate: {
-      const Node& node = nodes_.create(change, record.zxid, record.time_ms);
-      outcome.stat = node.stat();
-      acl = node.acl;
+    case Change::Kind::kCreate:
+      outcome.stat = nodes_.create(change, record.zxid, record.time_ms).stat();
       watches_.created(change.path, notices);
       break;
-    }
     case Change::Kind::kDelete:
-      acl = nodes_.find(change.path)->acl;
       nodes_.remove(change.path, record.zxid);
       watches_.deleted(change.path, notices);
       break;
-    case Change::Kind::kSetData: {
-      const Node& node = nodes_.set_data(change, record.zxid, record.time_ms);
-      outcome.stat = node.stat();
-      acl = node.acl;
+    case Change::Kind::kSetData:
+      outcome.stat = nodes_.set_data(change, record.zxid, record.time_ms).stat();
       watches_.changed(change.path, notices);
       break;
-    }
     case Change::Kind::kSetAcl: outcome.stat = nodes_.set_acl(change).stat(); break;
     case Change::Kind::kCheck: outcome.stat = nodes_.find(change.path)->stat(); break;
   }
-  // Whoever may not read a node does not hear of it, whatever watch it has; a one-shot watch is
-  // spent all the same. That is Apache's answer to CVE-2024-23944.
-  const auto is_hidden = [&](const Notice& notice) {
-    const AclList& list = notice.path == change.path ? *acl : *nodes_.find(notice.path)->acl;
-    return !permits(list, kRead, identities_of(notice.peer));
-  };
-  std::erase_if(notices, is_hidden);
   return outcome;
 }
 

@@ -147,12 +147,13 @@ class Tree {
   /// Of a node as it is, or as it will be once everything decided has been applied, whichever is
   /// more; for planning, and for nobody to see.
   [[nodiscard]] Extent extent(std::string_view path) const;
-  /// What answers and decisions have taken so far, about, beyond taking in the request and copying
-  /// the answer: names found, permissions compared. 64 to find one in memory, and whoever shares
-  /// out time counts the rest in the same measure, a few nanoseconds.
+  /// What answers, decisions and events have taken so far, about, beyond taking in the request and
+  /// copying the answer: names found, permissions compared, watchers told. 64 to find one in
+  /// memory, and whoever shares out time counts the rest in the same measure, a few nanoseconds.
   [[nodiscard]] std::uint64_t work() const { return work_; }
   /// One request that would take more than that is refused: a second or so. Only one of many parts
-  /// can, such as one that has a huge permission list looked through for each (H89).
+  /// can, such as one that has a huge permission list looked through, or a crowd of watchers told,
+  /// for each (H89).
   static constexpr std::uint64_t kMostWorkAtOnce = std::uint64_t{1} << 29U;
   /// Nodes that may be reaped now: unused containers, TTL nodes past their time. At most `limit` of
   /// each kind.
@@ -214,8 +215,7 @@ class Tree {
                          std::vector<Change>& changes, std::size_t& culprit) const;
   void draft_delete(const std::string& path, Draft& draft) const;
 
-  Outcome carry_out(const Change& change, const Record& record, IdentitiesOf identities_of,
-                    std::vector<Notice>& notices);
+  Outcome carry_out(const Change& change, const Record& record, std::vector<Notice>& notices);
   /// For so many more watches, on paths of so many bytes.
   [[nodiscard]] bool has_room(PeerId peer, std::size_t watches, std::size_t bytes) const;
   /// Can the record be applied to this very state? A journal is not trusted blindly.

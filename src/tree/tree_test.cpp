@@ -30,8 +30,8 @@ Write set(std::string path, std::string data, std::int32_t version = -1) {
   return {Op::kSetData, wire::SetData{std::move(path), std::move(data), version}};
 }
 Write ttl_node(std::string path, std::int64_t ttl_ms) {
-  return {Op::kCreateTtl, wire::CreateTtl{std::move(path), "x", open_acl_list(),
-                                          wire::CreateMode::kTtl, ttl_ms}};
+  return {Op::kCreateTtl,
+          wire::CreateTtl{std::move(path), "x", open_acl_list(), wire::CreateMode::kTtl, ttl_ms}};
 }
 wire::MultiOp part(const Write& write) {
   return std::visit(
@@ -272,6 +272,21 @@ TEST_F(TreeTest, ATtlNodeIsReapedAfterItsTime) {
   EXPECT_THAT(tree_.reapable(made + 500, 10), IsEmpty());
   EXPECT_THAT(tree_.reapable(made + 501, 10), ElementsAre("/t"));
   EXPECT_EQ(tree_.nodes().find("/t")->stat().ephemeral_owner, 0);
+}
+
+/// A multi that deletes many such nodes would have all of their lists gone through.
+TEST_F(TreeTest, H89_ToSeeWhoMayHearOfADeletionIsWorkOfTheDecision) {
+  constexpr std::uint64_t kEntries = 1'000;
+  AclList list = open_acl_list();
+  for (std::uint64_t i = 1; i < kEntries; ++i) {
+    list.push_back({kAllPermissions, "digest", std::to_string(i) + ":x"});
+  }
+  run({Op::kCreate, wire::Create{"/a", {}, list, wire::CreateMode::kPersistent}});
+  const std::uint64_t before = tree_.work();
+
+  ASSERT_EQ(decide(remove("/a")).err, Err::kOk);
+
+  EXPECT_GE(tree_.work() - before, 32 * kEntries);
 }
 
 TEST_F(TreeTest, H35_TheCounterStopsAtItsEnd) {

@@ -136,6 +136,21 @@ void Watches::changed(std::string_view path, std::vector<Notice>& notices) {
   ring_node({++rounds_, wire::EventType::kDataChanged, path, notices}, kDataEars);
 }
 
+std::size_t Watches::hearers(std::string_view path) const {
+  if (places_.empty()) return 0;
+  std::size_t count = 0;
+  if (const auto place = places_.find(path); place != places_.end()) {
+    for (const std::vector<Watch>& row : place->second.rows) count += row.size();
+  }
+  if (const auto parent = parent_of(path)) {
+    const auto place = places_.find(*parent);
+    if (place != places_.end()) count += place->second.rows[kChildrenRow].size();
+  }
+  if (recursive_ == 0) return count;
+  visit_above(path, [&](const Place& place) { count += place.rows[kRecursiveRow].size(); });
+  return count;
+}
+
 std::size_t Watches::count(PeerId peer) const {
   const auto watcher = peers_.find(peer);
   return watcher == peers_.end() ? 0 : watcher->second.size;
@@ -221,23 +236,25 @@ void Watches::ring_node(const Round& round, Ears ears) {
     }
     forget_if_empty(*place);
   }
-  if (recursive_ != 0) ring_above(round, ears);
-}
-
-void Watches::ring_above(const Round& round, Ears ears) {
-  const std::string_view path = round.path;
-  const auto tell_those_at = [&](std::size_t size, std::uint64_t hash) {
-    const auto place = places_.find(Hashed{path.substr(0, size), hash});
-    if (place == places_.end()) return;
-    for (const Watch& watch : place->second.rows[kRecursiveRow]) {
+  if (recursive_ == 0) return;
+  visit_above(round.path, [&](const Place& place) {
+    for (const Watch& watch : place.rows[kRecursiveRow]) {
       if ((watch.ears & ears) != 0) round.tell(*watch.watcher);
     }
+  });
+}
+
+void Watches::visit_above(std::string_view path,
+                          base::FunctionRef<void(const Place&)> visitor) const {
+  const auto look_at = [&](std::size_t size, std::uint64_t hash) {
+    const auto place = places_.find(Hashed{path.substr(0, size), hash});
+    if (place != places_.end()) visitor(place->second);
   };
   if (path.size() < 2) return;
   std::uint64_t hash = Hash::next(Hash::kNothing, path.front());
-  tell_those_at(1, hash);  // The root.
+  look_at(1, hash);  // The root.
   for (std::size_t i = 1; i < path.size(); ++i) {
-    if (path[i] == '/') tell_those_at(i, hash);
+    if (path[i] == '/') look_at(i, hash);
     hash = Hash::next(hash, path[i]);
   }
 }

@@ -76,6 +76,8 @@ class Watches {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t watched_paths() const { return places_.size(); }
   [[nodiscard]] std::size_t watching_peers() const { return peers_.size(); }
+  /// How many watches hear of it when something happens to a node, at most.
+  [[nodiscard]] std::size_t hearers(std::string_view path) const;
   /// Everybody who listens to the data of a path, for `wchc` and `wchp`.
   void visit_data(base::FunctionRef<void(PeerId, std::string_view path)> visitor) const;
   /// Watches of one connection, counted in the same way.
@@ -156,9 +158,8 @@ class Watches {
   /// Tells everybody in the row. One-shot watches are spent by it.
   void ring(const Round& round, Place& place, std::size_t row);
   void ring_node(const Round& round, Ears ears);
-  /// Tells the recursive watches on all that is above the node. A deep path takes no longer than a
-  /// flat one of its length (H89).
-  void ring_above(const Round& round, Ears ears);
+  /// What is watched above a node. A deep path takes no longer than a flat one of its length (H89).
+  void visit_above(std::string_view path, base::FunctionRef<void(const Place&)> visitor) const;
   void ring_parent(std::string_view path, std::vector<Notice>& notices);
 
   Places places_;

@@ -138,6 +138,22 @@ TEST_F(WatchesTest, ARecursiveWatchHearsFromAnyDepth) {
   EXPECT_THAT(changed("/"), ElementsAre(Notice{1, EventType::kDataChanged, "/"}));
 }
 
+TEST_F(WatchesTest, HowManyHearIsKnownBeforeTheyAreTold) {
+  watches.add(Kind::kRecursive, 1, "/");
+  watches.add(Kind::kRecursive, 2, "/a/b");
+  watches.add(Kind::kChildren, 3, "/a");
+  watches.add(Kind::kData, 4, "/a/b");
+  watches.add(Kind::kPersistent, 5, "/a/b");
+  watches.add(Kind::kData, 6, "/a");
+  watches.add(Kind::kRecursive, 7, "/b");
+
+  EXPECT_GE(watches.hearers("/a/b"), 5U);
+  EXPECT_EQ(watches.hearers("/a/c"), 2U);
+  EXPECT_EQ(watches.hearers("/a/b/c"), 2U + 1U) << "its parent's children are watched too";
+  EXPECT_EQ(watches.hearers("/"), 1U);
+  EXPECT_THAT(deleted("/a/b"), testing::SizeIs(5));
+}
+
 /// A recursive watch anywhere has what is above every change looked for. Hashed one by one, the
 /// parts of a path of half a million would take longer than a session has.
 TEST(WatchesWork, H89_ADeepPathTakesNoLongerThanALongOne) {
