@@ -33,6 +33,14 @@ std::int64_t add_within_bounds(std::int64_t a, std::int64_t b) {
   return a + b;
 }
 
+bool is_reaped(const Node& node) {
+  return Owner::is_container(node.owner) || Owner::is_ttl(node.owner);
+}
+
+std::int64_t end_of_ttl(const Node& node) {
+  return add_within_bounds(node.mtime_ms, Owner::ttl_ms(node.owner));
+}
+
 /// So much has come below all those above a node, or has gone. By pointers: finding each of them by
 /// its path would take a deep node's path as often as it has parts.
 void count_above(const Node& node, std::int64_t nodes, std::int64_t bytes) {
@@ -100,7 +108,9 @@ Node& Nodes::insert(std::string path, Node node) {
   const auto [it, fresh] = nodes_.emplace(std::move(path), std::move(node));
   LATCHKEY_ASSERT(fresh);
   const std::string_view key = it->first;
+  if (is_reaped(*parent)) take_from_reapable(key_of(parent_of(key)), *parent);
   parent->children.insert(last_part(key));
+  put_to_reapable(key, it->second);
   it->second.parent = parent;
   count_above(it->second, 1, signed_size(it->second.data));
   bytes_ += key.size() + data_size(it->second.data);
@@ -122,30 +132,34 @@ void Nodes::put(Node& node, wire::Buffer data) {
 }
 
 void Nodes::add_to_index(std::int64_t owner, std::string_view path) {
-  if (Owner::is_container(owner)) {
-    containers_.insert(path);
-  } else if (Owner::is_ttl(owner)) {
-    ttls_.insert(path);
-  } else if (owner != 0) {
-    Owned& owned = ephemerals_[owner];
-    owned.paths.insert(path);
-    owned.bytes += path.size() + kDeleteBytes;
-    ++ephemeral_count_;
-  }
+  if (!Owner::is_session(owner)) return;
+  Owned& owned = ephemerals_[owner];
+  owned.paths.insert(path);
+  owned.bytes += path.size() + kDeleteBytes;
+  ++ephemeral_count_;
 }
 
 void Nodes::take_from_index(std::int64_t owner, std::string_view path) {
-  if (Owner::is_container(owner)) {
-    containers_.erase(path);
-  } else if (Owner::is_ttl(owner)) {
-    ttls_.erase(path);
-  } else if (owner != 0) {
-    Owned& owned = ephemerals_[owner];
-    owned.paths.erase(path);
-    owned.bytes -= path.size() + kDeleteBytes;
-    --ephemeral_count_;
-    if (owned.paths.empty()) ephemerals_.erase(owner);
-  }
+  if (!Owner::is_session(owner)) return;
+  Owned& owned = ephemerals_[owner];
+  owned.paths.erase(path);
+  owned.bytes -= path.size() + kDeleteBytes;
+  --ephemeral_count_;
+  if (owned.paths.empty()) ephemerals_.erase(owner);
+}
+
+std::string_view Nodes::key_of(std::string_view path) const { return nodes_.find(path)->first; }
+
+void Nodes::take_from_reapable(std::string_view path, const Node& node) {
+  if (Owner::is_container(node.owner)) unused_containers_.erase(path);
+  if (Owner::is_ttl(node.owner)) ttl_ends_.erase({end_of_ttl(node), path});
+}
+
+void Nodes::put_to_reapable(std::string_view path, const Node& node) {
+  if (!node.children.empty()) return;
+  // A container that never had a child is still waiting for its first.
+  if (Owner::is_container(node.owner) && node.creates > 0) unused_containers_.insert(path);
+  if (Owner::is_ttl(node.owner)) ttl_ends_.insert({end_of_ttl(node), path});
 }
 
 const Node& Nodes::create(const Change& change, std::int64_t zxid, std::int64_t time_ms) {
@@ -177,9 +191,11 @@ void Nodes::remove(std::string_view path, std::int64_t zxid) {
 
   Node* parent = edit(parent_of(key));
   parent->children.erase(last_part(key));
+  if (is_reaped(*parent)) put_to_reapable(key_of(parent_of(key)), *parent);
   parent->pzxid = zxid;
   count_above(node, -1, -size);
   take_from_index(node.owner, key);
+  take_from_reapable(key, node);
   if (parent_of(key).starts_with(kQuotaRoot) && last_part(key) == kQuotaLimits) {
     const std::string_view limited = parent_of(key).substr(kQuotaRoot.size());
     limited_.erase(std::string(limited));
@@ -196,7 +212,11 @@ const Node& Nodes::set_data(const Change& change, std::int64_t zxid, std::int64_
   LATCHKEY_ASSERT(node != nullptr);
   const std::int64_t grown = signed_size(change.data) - signed_size(node->data);
   put(*node, change.data);
+  const bool has_end = Owner::is_ttl(node->owner);
+  const std::string_view key = has_end ? key_of(change.path) : std::string_view();
+  if (has_end) take_from_reapable(key, *node);
   node->mtime_ms = time_ms;
+  if (has_end) put_to_reapable(key, *node);
   node->mzxid = zxid;
   node->version = change.version;
   use(quota_over(*node, change.path), grown, 0);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/function_ref.hpp"
 #include "tree/acl.hpp"
@@ -76,8 +77,12 @@ class Nodes {
   [[nodiscard]] const Paths& ephemerals(SessionId session) const;
   /// What a record that removes all of them takes, about.
   [[nodiscard]] std::size_t ephemeral_bytes(SessionId session) const;
-  [[nodiscard]] const Paths& containers() const { return containers_; }
-  [[nodiscard]] const Paths& ttls() const { return ttls_; }
+  /// Containers whose last child is gone; one that has had none yet is not among them.
+  [[nodiscard]] const Paths& unused_containers() const { return unused_containers_; }
+  /// TTL nodes without children, each with the last moment of its time, those that end first in
+  /// front.
+  using Ends = std::set<std::pair<std::int64_t, std::string_view>>;
+  [[nodiscard]] const Ends& ttl_ends() const { return ttl_ends_; }
 
   [[nodiscard]] std::size_t count() const { return nodes_.size(); }
   /// Nodes below a path, the system nodes included. It is known and not counted: whoever asks often
@@ -105,6 +110,12 @@ class Nodes {
   void take_from_index(std::int64_t owner, std::string_view path);
   /// The nearest path with a quota, from `path` upwards; empty if there is none.
   [[nodiscard]] std::string_view quota_over(const Node& node, std::string_view path) const;
+  /// Whatever has happened to a node, it stands among those that can be reaped if it can, and not
+  /// otherwise: taken out before it changes, put back after that.
+  void take_from_reapable(std::string_view path, const Node& node);
+  void put_to_reapable(std::string_view path, const Node& node);
+  /// Where a path is kept, for as long as its node is there.
+  [[nodiscard]] std::string_view key_of(std::string_view path) const;
   /// Adds to the usage of the quota on `limited`, unless that is empty.
   void use(std::string_view limited, std::int64_t bytes, std::int64_t nodes);
   /// Sets the usage that a new quota starts with. As with the count it is known, so that a request
@@ -118,8 +129,8 @@ class Nodes {
     std::size_t bytes = 0;
   };
   std::unordered_map<SessionId, Owned> ephemerals_;
-  Paths containers_;
-  Paths ttls_;
+  Paths unused_containers_;
+  Ends ttl_ends_;
   std::set<std::string, std::less<>> limited_;  ///< Paths with a quota.
   std::size_t ephemeral_count_ = 0;
   std::size_t bytes_ = 0;

@@ -1,5 +1,7 @@
 #include "tree/nodes.hpp"
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,58 @@ TEST_F(NodesTest, KnowsHowMuchIsBelowEveryNode) {
   }
 
   expect_true_counts(nodes_);
+}
+
+/// Whatever happens to containers and TTL nodes, those that can be reaped are the ones that a walk
+/// would find, before and after they are put back.
+TEST_F(NodesTest, KnowsWhatCanBeReaped) {
+  base::Random random(5);
+  std::vector<std::string> paths;
+  const auto expect_known = [](const Nodes& nodes) {
+    std::set<std::string> unused;
+    std::map<std::string, std::int64_t> ends;
+    nodes.visit([&](std::string_view path, const Node& node) {
+      if (!node.children.empty()) return;
+      if (Owner::is_container(node.owner) && node.creates > 0) unused.emplace(path);
+      if (Owner::is_ttl(node.owner)) ends[std::string(path)] = node.mtime_ms + 700;
+    });
+    std::set<std::string> known(nodes.unused_containers().begin(), nodes.unused_containers().end());
+    std::map<std::string, std::int64_t> known_ends;
+    for (const auto& [end, path] : nodes.ttl_ends()) known_ends[std::string(path)] = end;
+    EXPECT_EQ(known, unused);
+    EXPECT_EQ(known_ends, ends);
+    return unused.size() + ends.size();
+  };
+  std::size_t seen = 0;
+  for (int step = 0; step < 400; ++step) {
+    const std::string above = paths.empty() ? "" : paths[random.below(paths.size())];
+    const Node* node = nodes_.find(above);
+    if (!above.empty() && node->children.empty() && random.below(2) == 0) {
+      nodes_.remove(above, ++zxid_);
+      std::erase(paths, above);
+    } else if (!above.empty() && random.below(4) == 0) {
+      nodes_.set_data({Change::Kind::kSetData, above, "x", {}, 0, 1}, ++zxid_, step);
+    } else {
+      paths.push_back(above + "/n" + std::to_string(step));
+      Change change = creation(paths.back(), "");
+      const std::int64_t owners[] = {0, Owner::kContainer, Owner::ttl(700)};
+      change.owner = owners[random.below(3)];
+      nodes_.create(change, ++zxid_, step);
+    }
+    seen += expect_known(nodes_);
+  }
+  EXPECT_GT(seen, 400U);
+
+  Nodes again;
+  nodes_.visit([&](std::string_view path, const Node& node) {
+    Node copy = node;
+    copy.children.clear();
+    copy.parent = nullptr;
+    copy.below = 0;
+    copy.bytes_below = 0;
+    again.restore(std::string(path), std::move(copy));
+  });
+  EXPECT_EQ(expect_known(again), expect_known(nodes_));
 }
 
 TEST_F(NodesTest, AQuotaStartsWithWhatIsThereAndFollowsIt) {

@@ -92,19 +92,16 @@ Answer<wire::EphemeralsReply> Tree::ephemerals(SessionId session, std::string_vi
 
 std::vector<std::string> Tree::reapable(std::int64_t time_ms, std::size_t limit) const {
   std::vector<std::string> paths;
-  for (const std::string_view path : nodes_.containers()) {
+  for (const std::string_view path : nodes_.unused_containers()) {
     if (paths.size() == limit) break;
-    const Node* node = nodes_.find(path);
-    // One that never had a child is still waiting for its first.
-    if (node->children.empty() && node->creates > 0) paths.emplace_back(path);
+    paths.emplace_back(path);
   }
   const std::size_t containers = paths.size();
-  for (const std::string_view path : nodes_.ttls()) {
-    if (paths.size() == containers + limit) break;
-    const Node* node = nodes_.find(path);
-    const bool old = time_ms - node->mtime_ms > Owner::ttl_ms(node->owner);
-    if (node->children.empty() && old) paths.emplace_back(path);
+  for (const auto& [end_ms, path] : nodes_.ttl_ends()) {
+    if (paths.size() == containers + limit || end_ms >= time_ms) break;
+    paths.emplace_back(path);
   }
+  work_ += kLookWork * paths.size();
   return paths;
 }
 

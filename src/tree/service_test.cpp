@@ -573,8 +573,8 @@ TEST_F(ServiceTest, ReapingGoesOnUntilNothingIsLeftAndTtlNodesDoNotWaitForContai
   ask(client, Op::kPing, wire::Empty{});
   sync();
 
-  EXPECT_EQ(service->tree().nodes().containers().size(), kMany - 1'000U);
-  EXPECT_EQ(service->tree().nodes().ttls().size(), kMany - 1'000U);
+  EXPECT_EQ(service->tree().nodes().unused_containers().size(), kMany - 1'000U);
+  EXPECT_EQ(service->tree().nodes().ttl_ends().size(), kMany - 1'000U);
   for (int i = 0; i < 2; ++i) {
     EXPECT_LE(service->next_wake(), moment().now);
     pass(0s);

@@ -156,7 +156,7 @@ class Tree {
   /// for each (H89).
   static constexpr std::uint64_t kMostWorkAtOnce = std::uint64_t{1} << 29U;
   /// Nodes that may be reaped now: unused containers, TTL nodes past their time. At most `limit` of
-  /// each kind.
+  /// each kind. No other is looked at.
   [[nodiscard]] std::vector<std::string> reapable(std::int64_t time_ms, std::size_t limit) const;
 
   // Watches without a read.

@@ -220,6 +220,22 @@ TEST_F(TreeTest, H93_AContainerIsNotReapedBeforeItsFirstChild) {
   EXPECT_EQ(tree_.nodes().find("/c"), nullptr);
 }
 
+TEST_F(TreeTest, H89_ALookForWhatCanBeReapedPassesByNobodyElse) {
+  for (int i = 0; i < 500; ++i) {
+    const std::string path = "/c" + std::to_string(i);
+    run({Op::kCreateContainer,
+         wire::Create{path, {}, open_acl_list(), wire::CreateMode::kContainer}});
+    run(create(path + "/child"));
+    run(ttl_node("/t" + std::to_string(i), 1'000'000));
+  }
+  run(remove("/c250/child"));
+  const std::uint64_t before = tree_.work();
+
+  EXPECT_THAT(tree_.reapable(time_, 10), ElementsAre("/c250"));
+
+  EXPECT_EQ(tree_.work() - before, 64U) << "64 is one";
+}
+
 TEST_F(TreeTest, H93_AFreshContainerIsNotReapedInPlaceOfTheOneBeforeIt) {
   const Write container{Op::kCreateContainer,
                         wire::Create{"/c", {}, open_acl_list(), wire::CreateMode::kContainer}};
