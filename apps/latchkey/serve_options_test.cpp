@@ -62,6 +62,8 @@ const Row kRows[] = {
      [](const Options& it) { return it.max_sessions_per_address == 7; }},
     {"max-nodes", "7", [](const Options& it) { return it.max_nodes == 7; }},
     {"max-bytes", "7K", [](const Options& it) { return it.max_bytes == 7'168; }},
+    {"max-ephemeral-bytes-per-session", "7K",
+     [](const Options& it) { return it.max_ephemeral_bytes_per_session == 7'168; }},
     {"max-requests-per-connection", "7",
      [](const Options& it) { return it.max_requests_per_connection == 7; }},
     {"max-watches", "7", [](const Options& it) { return it.max_watches == 7; }},

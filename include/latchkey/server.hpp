@@ -80,6 +80,9 @@ struct ServerOptions {
   std::size_t max_sessions_per_address = 20'000;
   std::size_t max_nodes = 10'000'000;
   std::size_t max_bytes = std::size_t{4} << 30U;  ///< Of paths, data and permissions in all.
+  /// Of the paths of one session's ephemeral nodes, and 32 bytes for each of them; more are refused
+  /// (QuotaExceeded). They all go at once with their session, and nobody is served meanwhile.
+  std::size_t max_ephemeral_bytes_per_session = std::size_t{8} << 20U;
   /// Requests of one connection that may wait for their answer; beyond it, it is not read from.
   std::size_t max_requests_per_connection = 1'000;
   std::size_t max_watches = 10'000'000;

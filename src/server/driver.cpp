@@ -73,6 +73,7 @@ tree::ServiceOptions Driver::service_options() {
   service.max_sessions_per_origin = options_.max_sessions_per_address;
   service.limits.nodes = options_.max_nodes;
   service.limits.bytes = options_.max_bytes;
+  service.limits.ephemeral_bytes_per_session = options_.max_ephemeral_bytes_per_session;
   service.limits.watches = options_.max_watches;
   service.limits.watches_per_peer = options_.max_watches_per_connection;
   service.max_requests_per_peer = options_.max_requests_per_connection;

@@ -24,7 +24,7 @@ struct CountLimit {
   std::size_t most = kMostOfAnything;
 };
 
-inline constexpr std::array<CountLimit, 12> kCountLimits = {{
+inline constexpr std::array<CountLimit, 13> kCountLimits = {{
     {"max_connections", &ServerOptions::max_connections},
     {"max_connections_per_address", &ServerOptions::max_connections_per_address},
     {"max_frame", &ServerOptions::max_frame, 1'024, kMostFrame},
@@ -33,6 +33,7 @@ inline constexpr std::array<CountLimit, 12> kCountLimits = {{
     // Four are the system's.
     {"max_nodes", &ServerOptions::max_nodes, 5},
     {"max_bytes", &ServerOptions::max_bytes, 1'024},
+    {"max_ephemeral_bytes_per_session", &ServerOptions::max_ephemeral_bytes_per_session, 1'024},
     {"max_requests_per_connection", &ServerOptions::max_requests_per_connection},
     {"max_watches", &ServerOptions::max_watches},
     {"max_watches_per_connection", &ServerOptions::max_watches_per_connection},

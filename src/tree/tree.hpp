@@ -75,8 +75,9 @@ struct Extent {
 struct TreeLimits {
   std::size_t nodes = 10'000'000;
   std::size_t bytes = std::size_t{4} << 30U;
-  /// Of the paths of one session's ephemeral nodes: all of them go in one record.
-  std::size_t ephemeral_bytes_per_session = std::size_t{256} << 20U;
+  /// Of the paths of one session's ephemeral nodes, and 32 for each: all of them go in one record,
+  /// and nobody is served meanwhile.
+  std::size_t ephemeral_bytes_per_session = std::size_t{8} << 20U;
   std::size_t watches = 10'000'000;
   std::size_t watches_per_peer = 1'000'000;
   std::size_t watch_bytes_per_peer = std::size_t{64} << 20U;  ///< Of their paths.

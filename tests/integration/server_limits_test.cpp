@@ -135,6 +135,25 @@ TEST(ServerBounds, H94_BytesBeyondTheLimitAreRefused) {
   EXPECT_EQ(create(client, "/b", std::string(6'000, 'x')), Err::kOk);
 }
 
+TEST(ServerBounds, H94_EphemeralNodesBeyondTheLimitAreRefused) {
+  ServerOptions options;
+  options.max_ephemeral_bytes_per_session = 20'000;
+  Server server = started(options);
+  RawClient first = client_of(server);
+  RawClient second = client_of(server);
+  const auto make = [](RawClient& client, char letter) {
+    const std::string path = "/" + std::string(9'990, letter);
+    return client.call(Op::kCreate, create_request(path, CreateMode::kEphemeral))->header.err;
+  };
+  EXPECT_EQ(make(first, 'a'), Err::kOk);
+  EXPECT_EQ(make(first, 'b'), Err::kOk);
+
+  EXPECT_EQ(make(first, 'c'), Err::kQuotaExceeded);
+
+  EXPECT_EQ(make(second, 'c'), Err::kOk) << "it is for each session";
+  EXPECT_EQ(create(first, "/persistent"), Err::kOk);
+}
+
 TEST(ServerBounds, H94_WatchesBeyondTheLimitsAreRefused) {
   ServerOptions options;
   options.max_watches = 3;
