@@ -111,6 +111,16 @@ void Connection::forget_sent() {
   sent_ = 0;
 }
 
+void Connection::discard_input(std::span<char> buffer) {
+  // More than any socket holds; whoever goes on sending is not waited for.
+  constexpr std::size_t kMost = std::size_t{16} << 20U;
+  for (std::size_t taken = 0; taken < kMost;) {
+    const ssize_t got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got <= 0) return;
+    taken += static_cast<std::size_t>(got);
+  }
+}
+
 void Connection::end_output() { ::shutdown(socket_.native_handle(), SHUT_WR); }
 
 }  // namespace latchkey::server

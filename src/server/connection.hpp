@@ -47,6 +47,9 @@ class Connection {
   [[nodiscard]] Socket& socket() { return socket_; }
   /// Says to the client that nothing more will come.
   void end_output();
+  /// Takes what has come off the socket and forgets it: what is unread when a socket is closed
+  /// turns the close into a reset, which overtakes answers.
+  void discard_input(std::span<char> buffer);
 
   const std::uint64_t id;
   const Kind kind;

@@ -24,6 +24,8 @@ constexpr std::size_t kMostEvents = 256;
 /// A timer that rings so late was held up, and so was everybody who wanted to be heard (H85).
 constexpr milliseconds kStall(100);
 constexpr std::chrono::seconds kRestAfterFoldError(60);
+/// For clients to take their last answers when the server stops.
+constexpr std::chrono::seconds kLastAnswersTime(2);
 /// Far below what the journal takes at once, whatever clients send.
 constexpr std::size_t kMostBatchBytes = std::size_t{16} << 20U;
 
@@ -196,9 +198,7 @@ void Driver::end() {
   while (!connections_.empty()) {
     Connection& connection = *connections_.begin()->second;
     if (!failure_) connection.end_output();
-    // What is unread when a socket is closed turns the close into a reset, which overtakes answers.
-    std::string_view unread;
-    connection.read(buffer_, unread);
+    connection.discard_input(buffer_);
     drop(connection);
   }
   committer_.reset();
@@ -243,7 +243,7 @@ void Driver::finish_turn(std::size_t handled, bool drained) {
   if (finished_) return;
   if (!expiring_.empty()) settle_expiring();
   if (options_.idle_stop.count() > 0) stop_if_idle(drained);
-  if (stopping_ && !committing_ && service_.in_flight() == 0) {
+  if (stopping_ && !committing_ && service_.in_flight() == 0 && has_said_everything()) {
     finished_ = true;
     return;
   }
@@ -340,6 +340,10 @@ void Driver::wait_for_timer() {
 
 void Driver::arm_timer() {
   if (tick_due_) return;  // It has rung, and is armed again after the tick.
+  if (stopping_) {
+    if (end_by_) timer_.arm(*end_by_);
+    return;
+  }
   Instant wake = service_.next_wake();
   for (const Door& door : doors_) wake = std::min(wake, door.rests_until.value_or(wake));
   if (!brief_.empty()) wake = std::min(wake, BootClock::now() + kSweep);
@@ -349,7 +353,12 @@ void Driver::arm_timer() {
 }
 
 void Driver::tick_if_due(std::size_t handled, bool drained) {
-  if (!tick_due_ || stopping_) return;
+  if (!tick_due_) return;
+  if (stopping_) {
+    // Nobody is heard any more, so nobody runs out.
+    tick_due_ = false;
+    return;
+  }
   // Whoever has sent something is heard before anybody runs out (H85): until nothing more can be
   // read, or, where there is always more, until everybody has had a turn.
   handled_since_due_ += handled;
@@ -398,6 +407,15 @@ void Driver::stop_if_idle(bool drained) {
   log_(LogLevel::kInfo, "nobody was here for a while, so the server ends");
   stopping_ = true;
   doors_.clear();
+}
+
+bool Driver::has_said_everything() {
+  const Instant moment = BootClock::now();
+  if (!end_by_) end_by_ = moment + kLastAnswersTime;
+  if (moment >= *end_by_) return true;
+  return std::ranges::none_of(connections_, [this](const auto& entry) {
+    return entry.second->has_unsent() || !is_idle(*entry.second);
+  });
 }
 
 }  // namespace latchkey::server

@@ -70,8 +70,9 @@ class Driver {
   [[nodiscard]] Result<void> start(std::unique_ptr<storage::Journal> journal, CommitOn where,
                                    Doors doors);
 
-  /// Answers what was accepted, closes the journal and ends. Errors: what ended it before, or the
-  /// journal's. Any thread but the server's own, which gets kWouldDeadlock.
+  /// Answers what was accepted, gives clients a moment to take their answers, closes the journal
+  /// and ends. Errors: what ended it before, or the journal's. Any thread but the server's own,
+  /// which gets kWouldDeadlock.
   Result<void> stop();
   /// Waits for the end. Any thread.
   Result<void> wait();
@@ -127,6 +128,9 @@ class Driver {
   void arm_timer();
   void sweep();
   void stop_if_idle(bool drained);
+  /// It is to stop, and everything accepted has been answered: are the answers out, or have they
+  /// had their time?
+  [[nodiscard]] bool has_said_everything();
 
   // Doors and connections.
   void open_door(Listener listener, Connection::Kind kind);
@@ -206,6 +210,7 @@ class Driver {
   Duration late_{};
   std::optional<Instant> idle_since_;
   bool stopping_ = false;
+  std::optional<Instant> end_by_;  ///< Whoever has not taken its answers by then goes without.
   bool finished_ = false;
   std::optional<Error> failure_;
   CommitStatistics commits_;

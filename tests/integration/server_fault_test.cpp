@@ -360,5 +360,29 @@ TEST_P(ServerFault, StopAnswersWhatWasTaken) {
   EXPECT_TRUE(writer.ended());
 }
 
+/// More than the sockets hold between them; the reader begins when the server has closed its doors.
+TEST_P(ServerFault, StopLetsALateReaderTakeItsAnswers) {
+  constexpr int kAnswers = 24;
+  ASSERT_TRUE(start());
+  RawClient reader = client();
+  ASSERT_TRUE(reader.connect(kForEverMs));
+  wire::Create large = create_request("/large", CreateMode::kPersistent);
+  large.data = std::string(1'000'000, 'x');
+  ASSERT_TRUE(reader.call(Op::kCreate, large));
+  for (int i = 0; i < kAnswers; ++i) reader.add(Op::kGetData, wire::PathWatch{"/large", false});
+  ASSERT_TRUE(reader.flush());
+  ASSERT_TRUE(reader.receive());  // They have come, all of them.
+  reader.add(Op::kPing, wire::Empty{});
+  ASSERT_TRUE(reader.flush());  // What is not read any more must not become a reset.
+
+  std::thread stopping([this] { EXPECT_TRUE(driver_.stop()); });
+  EXPECT_TRUE(eventually([this] { return !client().dial(); }));
+  int taken = 1;
+  while (taken < kAnswers && reader.receive()) ++taken;
+  stopping.join();
+
+  EXPECT_EQ(taken, kAnswers);
+}
+
 }  // namespace
 }  // namespace latchkey::server
