@@ -37,6 +37,7 @@ Connection::Connection(asio::io_context& context, std::uint64_t number, Descript
 }
 
 Connection::Read Connection::read(std::span<char> buffer, std::string_view& bytes) {
+  read_for_tls_ = 0;
   const ssize_t got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (got == 0) return Read::kEnd;
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Read::kNothing : Read::kBroken;
@@ -49,6 +50,8 @@ Connection::Read Connection::read(std::span<char> buffer, std::string_view& byte
     return Read::kBroken;
   }
   if (!answer_for_tls()) return Read::kBroken;
+  // What came in pieces may be whole only now, and then more than has been read.
+  read_for_tls_ = bytes.size() - std::min(bytes.size(), plain_.size());
   bytes = plain_;
   return tls_->is_closed() && plain_.empty() ? Read::kEnd : Read::kSome;
 }

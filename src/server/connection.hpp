@@ -32,6 +32,8 @@ class Connection {
   /// What was read lives in `buffer` or in this object until the next call. kEnd: the client sends
   /// no more, but may still read. kBroken: it is to be dropped.
   Read read(std::span<char> buffer, std::string_view& bytes);
+  /// How much of what was read last was for TLS itself: handshakes, new keys, the wrapping.
+  [[nodiscard]] std::size_t read_for_tls() const { return read_for_tls_; }
 
   /// Adds to what has to leave.
   void add(std::string bytes);
@@ -58,6 +60,7 @@ class Connection {
   bool reading = false;   ///< Waits to be readable.
   bool writing = false;   ///< Waits to be writable.
   bool ended = false;     ///< The client sends no more.
+  bool rests = false;     ///< It is not read from before the others have had their turn.
   bool leaving = false;   ///< Everything is said; waits for the client to hang up.
   std::string request;    ///< Of kMetrics.
 
@@ -71,6 +74,7 @@ class Connection {
   Socket socket_;
   std::optional<net::TlsFilter> tls_;
   std::string plain_;
+  std::size_t read_for_tls_ = 0;
   std::string unsent_;
   std::size_t sent_ = 0;           ///< How much of unsent_ has left.
   std::size_t unsent_of_tls_ = 0;  ///< What TLS itself has added since unsent_ was empty.

@@ -228,7 +228,8 @@ void Driver::run() {
     bool drained = false;
     // What may leave is not to look like what nobody takes.
     const std::size_t enough = service_.buffered_bytes() + options_.max_buffered / 8;
-    while (handled < kMostEvents && !drained && !finished_ && service_.buffered_bytes() <= enough) {
+    while (handled + tls_events_ < kMostEvents && !drained && !finished_ &&
+           service_.buffered_bytes() <= enough) {
       drained = context_.poll_one() == 0;
       ++handled;
     }
@@ -241,6 +242,7 @@ void Driver::finish_turn(std::size_t handled, bool drained) {
   tick_if_due(handled, drained);
   carry_out();
   if (finished_) return;
+  wake_resting();
   if (!expiring_.empty()) settle_expiring();
   if (options_.idle_stop.count() > 0) stop_if_idle(drained);
   if (stopping_ && !committing_ && service_.in_flight() == 0 && has_said_everything()) {

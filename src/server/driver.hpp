@@ -143,6 +143,9 @@ class Driver {
   void wait_to_read(Connection& connection);
   void wait_to_write(Connection& connection);
   void readable(Connection& connection);
+  /// What TLS itself takes is time that the others do not have (H89).
+  void count_tls(Connection& connection, bool was_open);
+  void wake_resting();
   void take(Connection& connection, std::string_view bytes);
   void take_metrics_request(Connection& connection, std::string_view bytes);
   /// Writes what may leave, then closes, reads on, or neither.
@@ -197,6 +200,8 @@ class Driver {
   std::unordered_map<std::string, std::size_t> from_address_;
   std::unordered_map<std::uint64_t, Instant> brief_;  ///< Connections that must be gone by then.
   std::uint64_t last_connection_ = 0;
+  std::size_t tls_events_ = 0;          ///< What TLS itself took in this turn, in events.
+  std::vector<std::uint64_t> resting_;  ///< Connections that are read from again in the next turn.
   std::size_t metrics_readers_ = 0;
   std::vector<Expiring> expiring_;
   Bonds bonds_;

@@ -20,6 +20,11 @@ constexpr std::chrono::seconds kPartingTime(2);
 /// For a client to take the last words.
 constexpr std::chrono::seconds kLastWordsTime(30);
 constexpr std::size_t kMostMetricsReaders = 64;
+/// A handshake takes about a millisecond, as long as so many events.
+constexpr std::size_t kEventsOfHandshake = 16;
+/// New keys come in some 30 bytes and take some microseconds, so that these take as long as one.
+constexpr std::size_t kTlsBytesOfEvent = 256;
+constexpr std::size_t kMostTlsBytesInATurn = 4'096;
 
 }  // namespace
 
@@ -139,9 +144,30 @@ void Driver::wait_to_read(Connection& connection) {
                                  });
 }
 
+void Driver::count_tls(Connection& connection, bool was_open) {
+  const std::size_t bytes = connection.read_for_tls();
+  if (!was_open) tls_events_ += kEventsOfHandshake;
+  tls_events_ += bytes / kTlsBytesOfEvent;
+  if (bytes < kMostTlsBytesInATurn || std::exchange(connection.rests, true)) return;
+  resting_.push_back(connection.id);
+}
+
+void Driver::wake_resting() {
+  tls_events_ = 0;
+  for (const std::uint64_t id : std::exchange(resting_, {})) {
+    Connection* connection = find(id);
+    if (connection == nullptr) continue;
+    connection->rests = false;
+    if (wants_input(*connection)) wait_to_read(*connection);
+  }
+}
+
 void Driver::readable(Connection& connection) {
   std::string_view bytes;
-  switch (connection.read(buffer_, bytes)) {
+  const bool was_open = connection.is_open();
+  const Connection::Read read = connection.read(buffer_, bytes);
+  count_tls(connection, was_open);
+  switch (read) {
     case Connection::Read::kBroken: return drop(connection);
     case Connection::Read::kEnd: connection.ended = true; break;
     case Connection::Read::kSome: take(connection, bytes); break;
@@ -167,7 +193,7 @@ void Driver::take(Connection& connection, std::string_view bytes) {
 }
 
 bool Driver::wants_input(const Connection& connection) {
-  if (connection.ended || stopping_) return false;
+  if (connection.ended || connection.rests || stopping_) return false;
   return connection.peer == 0 || service_.wants_input(connection.peer);
 }
 
