@@ -18,6 +18,7 @@
 #include "latchkey/server.hpp"
 #include "latchkey/version.hpp"
 #include "serve_options.hpp"
+#include "serve_signals.hpp"
 #include "systemd.hpp"
 #include "words.hpp"
 
@@ -119,8 +120,19 @@ int run_serve(const ServeOptions& asked) {
     options.listen = {"127.0.0.1:2181"};
   }
   options.log = say_logged;
+  StartSignals early(signals);
+  options.cancel_start = early.token();
   Result<Server> server = Server::start(options);
+  early.end();
+  if (!server && server.error() == Code::kCancelled) {
+    say("latchkey serve: ended before it had read its data\n");
+    return 0;
+  }
   if (!server) return refuse(server.error());
+  if (early.token().stop_requested()) {
+    const Result<void> ended = server->stop();
+    return ended ? 0 : refuse(ended.error());
+  }
   say_where(*server, options);
   notify_systemd("READY=1");
   std::atomic<bool> stopping = false;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,9 @@ struct ServerOptions {
   /// the rest aside in the folder: acknowledged writes are lost, knowingly. It is for one start.
   enum class Damage { kRefuse, kCut };
   Damage on_damage = Damage::kRefuse;
+  /// Large data takes its time to be read: start() gives up when this is asked to stop, with
+  /// kCancelled and nothing changed. It is for one start.
+  std::stop_token cancel_start = {};
 
   std::chrono::milliseconds tick{50};                     ///< Sessions end at most so late.
   std::chrono::milliseconds min_session_timeout{4'000};   ///< Shorter wishes are raised to it,
@@ -128,7 +132,7 @@ class LATCHKEY_EXPORT Server {
  public:
   /// Returns when the data has been read and clients can connect.
   /// Errors: kInUse (an address, the Unix socket or the folder), kInvalidOption, kDamaged,
-  /// kStorage, kTls, kUnreachable (an address that is not ours).
+  /// kStorage, kTls, kUnreachable (an address that is not ours), kCancelled.
   [[nodiscard]] static Result<Server> start(ServerOptions options = {});
 
   /// The same on a Unix socket in a fresh folder, which goes with the object: for tests that must

@@ -113,7 +113,7 @@ Result<Started> start_driver(const ServerOptions& options, const Items& memory) 
   } catch (const std::system_error& error) {
     return Error(Code::kServerError, std::string("start the server: ") + error.what());
   }
-  server::TreeState state(started.driver->tree());
+  server::TreeState state(started.driver->tree(), options.cancel_start);
   std::unique_ptr<storage::Journal> journal;
   if (options.data_folder.empty()) {
     for (const std::string& item : memory) {
@@ -125,6 +125,9 @@ Result<Started> start_driver(const ServerOptions& options, const Items& memory) 
     storage::FileJournalOptions how;
     if (options.on_damage == ServerOptions::Damage::kCut) how.on_damage = storage::OnDamage::kCut;
     auto opened = storage::FileJournal::open(options.data_folder, how, state);
+    if (!opened && options.cancel_start.stop_requested() && opened.error() == Code::kClosed) {
+      return Error(Code::kCancelled, "start the server: given up while its data were read");
+    }
     if (!opened) return opened.error();
     started.recovered = describe((*opened)->recovered());
     started.driver->tree().raise_epoch((*opened)->recovered().epoch);
@@ -237,7 +240,9 @@ Result<void> Server::restart() {
   if (Result<void> stopped = old->stop(); !stopped) return stopped;
 
   ServerOptions options = impl_->options;
-  options.on_damage = ServerOptions::Damage::kRefuse;  // It was for the first start.
+  // These were for the first start.
+  options.on_damage = ServerOptions::Damage::kRefuse;
+  options.cancel_start = {};
   // In the order of the doors: the inherited ones come first and the Unix socket last.
   const auto first =
       old->addresses().begin() + static_cast<std::ptrdiff_t>(options.inherited.size());

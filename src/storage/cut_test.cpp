@@ -301,5 +301,25 @@ TEST(Fold, CanBeCancelledAtAnyPointAndLosesNothing) {
   }
 }
 
+TEST(Recovery, CanBeCancelledAtAnyPointAndChangesNothing) {
+  const auto image = write_story().image;
+  const auto whole = open(image, OnDamage::kRefuse).events;
+  bool opened = false;
+  for (int patience = 0; !opened; ++patience) {
+    ASSERT_LT(patience, 1'000);
+    SimDisk disk(image);
+    Fickle state(patience);
+
+    const auto journal = FileJournal::open(disk.files(), options(OnDamage::kRefuse), state);
+
+    opened = journal.has_value();
+    if (!opened) {
+      EXPECT_EQ(journal.error(), Code::kClosed);
+    }
+    EXPECT_EQ(open(disk.content(), OnDamage::kRefuse).events, whole) << patience;
+    EXPECT_TRUE(patience > 0 || !opened) << "nobody asked";
+  }
+}
+
 }  // namespace
 }  // namespace latchkey::storage

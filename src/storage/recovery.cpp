@@ -158,7 +158,7 @@ Result<Replayed> read_segment(Files& files, const std::string& name, const Place
     const auto more = reader->next();
     if (!more) return more.error();
     if (!*more) break;
-    if (state.is_cancelled()) return Error{Code::kClosed, "folding was cancelled"};
+    if (state.is_cancelled()) return Error{Code::kClosed, "reading the journal was cancelled"};
     replayed.closed = reader->kind() == BatchKind::kEnd;
     if (replayed.closed) continue;
     for (const Entry& entry : reader->records()) {

@@ -32,7 +32,8 @@ struct Recovery {
 
 /// Feeds everything that is stored to `state`, cuts a torn tail off, removes what an interrupted
 /// fold left behind, and makes all that it found durable: a batch that a killed process wrote and
-/// did not sync is as good as any from now on.
+/// did not sync is as good as any from now on. A state that is cancelled meanwhile ends it with
+/// kClosed, and nothing is changed.
 [[nodiscard]] Result<Recovery> recover(Files& files, State& state, OnDamage on_damage);
 
 /// An error if the folder holds what is not ours, and no journal: somebody took it for another.
