@@ -45,6 +45,25 @@ TEST_F(ServiceTest, ASessionIsThereOnceItIsDurable) {
   EXPECT_NE(client.session.session_id, 0);
 }
 
+/// Clients before 3.4 send no flag, and stumble over one that they did not send.
+TEST_F(ServiceTest, TheFlagOfTheHandshakeIsAnsweredToWhoeverSentIt) {
+  for (const wire::Handshake form : {wire::Handshake::kOld, wire::Handshake::kWithReadOnly}) {
+    const PeerId peer = service->connect({"10.0.0.1:1", {}, {}}, moment());
+    std::string frame;
+    wire::append_connect_request(frame, {0, 0, 4'000, 0, ""}, form);
+    service->receive(peer, frame, moment());
+    sync();
+
+    wire::FrameSplitter splitter(1'000);
+    splitter.feed(service->take_output(peer, moment()));
+    const auto greeting = wire::decode_connect_response(splitter.next().value_or(""));
+    ASSERT_TRUE(greeting);
+    EXPECT_EQ(greeting->form, form);
+    EXPECT_FALSE(greeting->read_only) << "one may write here";
+    EXPECT_NE(greeting->message.session_id, 0);
+  }
+}
+
 TEST_F(ServiceTest, ARequestInTheSameSegmentAsTheHandshakeIsAnswered) {
   Client& client = dial();
   std::string bytes;
