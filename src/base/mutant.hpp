@@ -41,8 +41,10 @@ enum class Mutant : std::uint8_t {
   kDirtyReads,         ///< A read shows what is decided and not durable (H78).
   kLateEvent,          ///< An event leaves after the answer that shows its cause (G4).
   kStaleReplay,        ///< New data of an old node is not recovered (H79).
+  kProofNewsLost,      ///< Nobody hears that another answer has proven the lease (H12).
+  kLastsTooStrict,     ///< No lease is ever long enough to begin with (H12).
 };
-inline constexpr std::size_t kMutants = 29;
+inline constexpr std::size_t kMutants = 31;
 
 inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "neighbour-left",
@@ -72,7 +74,9 @@ inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "no-drift",
                                                                         "dirty-reads",
                                                                         "late-event",
-                                                                        "stale-replay"};
+                                                                        "stale-replay",
+                                                                        "proof-news-lost",
+                                                                        "lasts-too-strict"};
 
 #ifdef LATCHKEY_MUTANTS
 /// The mistake that is being made, in the whole process.

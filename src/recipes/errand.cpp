@@ -79,8 +79,13 @@ void Errand::sync(Ask ask, Told done) {
 void Errand::prove(Ask ask, Told done) {
   if (machine_.lease().lasts(machine_.now())) return done(Answer{});
   sync(ask, [this, done = std::move(done)](Answer answer) {
-    const bool fresh = machine_.lease().lasts(machine_.now());
-    if (answer.kind != Answer::Kind::kOk || fresh) return done(answer);
+    const session::LeaseClock& lease = machine_.lease();
+    const bool is_proven = answer.kind == Answer::Kind::kOk && machine_.now() < lease.deadline();
+    // Twice in a row no more than this: the way is that long, and later proofs leave no more. They
+    // come as often as it takes to keep what is left of the lease from ending.
+    const bool is_enough = lease.lasts(machine_.now()) || (is_proven && was_short_);
+    was_short_ = is_proven && !is_enough;
+    if (answer.kind != Answer::Kind::kOk || is_enough) return done(answer);
     // An answer that took a lease's time to come, or came after a long silence of ours, proves
     // nothing about now: ask again after a heartbeat, unless another answer proves it before.
     machine_.timers().cancel(proof_timer_);

@@ -83,7 +83,9 @@ class Errand : public Claim, public session::Member {
 
   using Told = std::function<void(queue::Answer)>;
   void sync(queue::Ask ask, Told done);
-  /// Success once the session's lease is proven fresh (P5, H12), if need be by a sync.
+  /// Success once the session's lease is proven fresh (P5, H12), if need be by a sync: when it
+  /// lasts, or, over a slow way, when two proofs in a row have left some of it. Never when it is
+  /// over.
   void prove(queue::Ask ask, Told done);
   /// Calls back after a back-off that grows with `round`.
   void pause(int round, std::function<void()> done);
@@ -127,7 +129,8 @@ class Errand : public Claim, public session::Member {
   session::Machine::MemberId member_ = 0;
   session::Timers::Id pause_timer_ = 0;
   session::Timers::Id proof_timer_ = 0;
-  Told unproven_;  ///< Waits until the lease is proven, or it is time to ask again.
+  Told unproven_;           ///< Waits until the lease is proven, or it is time to ask again.
+  bool was_short_ = false;  ///< The last proof of ours left a lease, and too little of it.
   session::Timers::Id heartbeat_timer_ = 0;
   std::map<queue::Ask, session::CallId> calls_;  ///< Unanswered.
   bool asked_to_let_go_ = false;                 ///< And not yet told.

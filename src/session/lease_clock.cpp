@@ -31,6 +31,12 @@ Instant LeaseClock::next_heartbeat(Instant last) const {
   return last + std::max((deadline_ - last) / 2, heartbeat() / 4);
 }
 
+bool LeaseClock::lasts(Instant now) const {
+  const Duration least =
+      base::mutated(base::Mutant::kLastsTooStrict) ? effective() : heartbeat() / 2;
+  return now + least < deadline_;
+}
+
 Duration LeaseClock::longest_pause(Instant sent, Duration round_trip) const {
   const Instant from = sent - effective() / 4 - round_trip;
   Duration longest{};

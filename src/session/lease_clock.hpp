@@ -48,7 +48,7 @@ class LeaseClock {
   /// heartbeats, as after a silence, is proven halfway; one that is over is in no hurry.
   [[nodiscard]] Instant next_heartbeat(Instant last) const;
   /// Is there time enough left to prove it again? What ends sooner is not worth beginning.
-  [[nodiscard]] bool lasts(Instant now) const { return now + heartbeat() / 2 < deadline_; }
+  [[nodiscard]] bool lasts(Instant now) const;
 
  private:
   struct Pause {

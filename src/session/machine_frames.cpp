@@ -166,7 +166,8 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
     lease_.proven(base::mutated(base::Mutant::kReceiveTime) ? now : flight.sent_at);
     // A proof that comes too late to help is not the start of a new lease.
     if (lease_.deadline() > now) lease_over_told_ = false;
-    if (was_short && lease_.lasts(now)) tell_members(Tiding::kLeaseProven);
+    const bool is_news = was_short && lease_.lasts(now);
+    if (is_news && !base::mutated(base::Mutant::kProofNewsLost)) tell_members(Tiding::kLeaseProven);
     publish_lease();
   }
   if (header.err == Err::kSessionExpired) announce_end();

@@ -36,6 +36,42 @@ TEST(Schedule, H44_AWriterBecomesAReaderWithAWriterBehindIt) {
   scene.ends_having_met({44});
 }
 
+/// A scene in which every answer to ann takes so much of the time-out.
+struct SlowWay : Scene {
+  explicit SlowWay(int permille) {
+    take_and_leave(ann);
+    world.slow_down(ann.process, 0, plan.timeout * permille / 2'000);
+    world.run_for(plan.timeout);  // Quick proofs are forgotten.
+  }
+};
+
+TEST(Schedule, H12_AWayOfAQuarterOfTheTimeOutIsSlowAndShortEnough) {
+  SlowWay scene(260);
+
+  scene.ann.wants(Scene::mutex(scene.ann));
+  scene.until_holds(scene.ann);
+
+  scene.bob.wants(Scene::mutex(scene.bob));
+  for (int i = 0; i < 400; ++i) {
+    scene.world.run_for(scene.plan.timeout / 100);
+    ASSERT_NE(scene.state_of(scene.ann), LeaseState::kLost) << i;
+  }
+  scene.ann.lets_go();
+  scene.until_holds(scene.bob);
+  scene.ends_having_met({10});
+}
+
+TEST(Schedule, H12_AWayThatLeavesNothingOfALeaseGrantsNothing) {
+  SlowWay scene(300);
+
+  scene.ann.wants(Scene::mutex(scene.ann), {}, 60s);
+  scene.world.run_for(90s);
+
+  EXPECT_EQ(scene.ann.error(), Code::kTimedOut);
+  EXPECT_EQ(scene.judge.holds(), 1U) << "a grant whose time has passed";
+  scene.ends_having_met({});
+}
+
 TEST(Schedule, H70_ALockIsPassedOnInsideASessionThatThenEnds) {
   Scene scene({.sites = {{Sort::kHandOver, "/locks/a"}}});
   const Mutex passed_on(scene.ann.session, "/locks/a", {.hand_over = {.count = 3, .time = 60s}});

@@ -130,6 +130,12 @@ Lock Scene::mutex(const Person& person, std::string path) {
   return Mutex(person.session, Path(std::move(path)));
 }
 
+LeaseState Scene::state_of(Person& person) {
+  LeaseState state = LeaseState::kLost;
+  world.run_as(person.process, [&] { state = person.lease().state(); });
+  return state;
+}
+
 void Scene::lock_out(Person& person) {
   for (std::size_t i = 0; i < world.servers(); ++i) {
     world.refuse(person.process, i, testing::Refusal::kOn);

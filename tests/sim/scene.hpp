@@ -81,6 +81,8 @@ class Scene {
   void until_holds(const Person& person);
   /// For so long that everything that is under way without a fault has happened.
   void settle() { world.run_for(std::chrono::milliseconds(100)); }
+  /// Of what it holds, by its own clock.
+  [[nodiscard]] LeaseState state_of(Person& person);
   /// The lock at /locks/a, or at another path.
   [[nodiscard]] static Lock mutex(const Person& person, std::string path = "/locks/a");
   void take(Person& person) {
