@@ -33,9 +33,8 @@ struct Rules {
 
 inline constexpr std::string_view kSettle = "settle";
 
-/// The text in the want of a writer that becomes a reader. It keeps its place, but its token is
-/// that of a new entry and may be larger than those of writers that wait behind it, so it is no
-/// part of the order.
+/// The text in the want of a writer that becomes a reader. It keeps its place and its token: the
+/// one exception to "no token is granted twice", and in the order it may equal the one before.
 inline constexpr std::string_view kDowngrade = "downgrade";
 
 /// A broken promise, with the lines that show it.

@@ -142,7 +142,7 @@ struct Total {
   std::size_t violations = 0;
 };
 
-void print(ServiceKind kind, const Total& total) {
+void print(ServiceKind kind, const Total& total, const std::vector<std::string>& unmet) {
   const Tally& tally = total.tally;
   std::cout << name(kind) << ": " << total.rounds << " rounds, " << total.length.count()
             << " s of faults, " << tally.processes << " processes, " << total.violations
@@ -153,6 +153,10 @@ void print(ServiceKind kind, const Total& total) {
             << ", fenced writes " << tally.writes << ", refused by the fence " << tally.refused
             << ", counted in the ledger " << tally.counted << '\n'
             << "  faults: " << list(total.faults) << '\n';
+  if (unmet.empty()) return;
+  std::cout << "  NOT struck:";
+  for (const std::string& fault : unmet) std::cout << ' ' << fault;
+  std::cout << '\n';
 }
 
 class Run {
@@ -172,7 +176,7 @@ class Run {
     std::cout << '\n';
     std::size_t violations = 0;
     for (const auto& [kind, total] : totals_) {
-      print(kind, total);
+      print(kind, total, not_struck(kind, network_.means(), options_.only, total.faults));
       violations += total.violations;
     }
     if (violations == 0) {

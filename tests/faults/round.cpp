@@ -83,6 +83,9 @@ class Round {
                .seed = random_.next()},
               network_);
     strike_both(*service, crew);
+    const std::string gap =
+        missing(options_.kind, network_.means(), options_.only, progress_.faults());
+    if (!gap.empty()) complain("harness", gap);
     rules_.workers = crew.names();
     for (const std::string& trouble : crew.settle()) complain("liveness", trouble);
     // With the sessions still open: what they owe is not taken away by their end.

@@ -120,4 +120,40 @@ milliseconds length_of(ServerFault fault, milliseconds timeout, base::Random& ra
   }
 }
 
+namespace {
+
+template <class Fault>
+std::vector<std::string> unmet(const std::vector<Fault>& planned,
+                               const std::map<std::string, int>& struck) {
+  std::vector<std::string> names;
+  for (const Fault fault : planned) {
+    std::string text(name(fault));
+    if (!struck.contains(text)) names.push_back(std::move(text));
+  }
+  return names;
+}
+
+std::vector<ServerFault> planned(ServiceKind kind, std::optional<ServerFault> only) {
+  return only ? std::vector{*only} : server_faults(kind);
+}
+
+}  // namespace
+
+std::vector<std::string> not_struck(ServiceKind kind, const Means& means,
+                                    std::optional<ServerFault> only,
+                                    const std::map<std::string, int>& struck) {
+  std::vector<std::string> names = unmet(client_faults(means), struck);
+  for (std::string& text : unmet(planned(kind, only), struck)) names.push_back(std::move(text));
+  return names;
+}
+
+std::string missing(ServiceKind kind, const Means& means, std::optional<ServerFault> only,
+                    const std::map<std::string, int>& struck) {
+  const std::vector<ClientFault> clients = client_faults(means);
+  if (unmet(clients, struck).size() == clients.size()) return "no fault of a client has struck";
+  const std::vector<ServerFault> servers = planned(kind, only);
+  if (unmet(servers, struck).size() < servers.size()) return {};
+  return only ? std::string(name(*only)) + " has never struck" : "no fault of a server has struck";
+}
+
 }  // namespace latchkey::faults

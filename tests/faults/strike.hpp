@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +61,18 @@ struct Means {
 [[nodiscard]] std::vector<ServerFault> server_faults(ServiceKind kind);
 /// Nothing: there is no such fault.
 [[nodiscard]] std::optional<ServerFault> server_fault_named(std::string_view text);
+
+/// What a round was to strike with and has not, by name. `only`: no other fault of a server.
+/// `struck`: how often each did.
+[[nodiscard]] std::vector<std::string> not_struck(ServiceKind kind, const Means& means,
+                                                  std::optional<ServerFault> only,
+                                                  const std::map<std::string, int>& struck);
+
+/// Has a round been struck as it was to be: on both sides, and by the only fault of a server if
+/// there is but one? Otherwise what is missing, for people.
+[[nodiscard]] std::string missing(ServiceKind kind, const Means& means,
+                                  std::optional<ServerFault> only,
+                                  const std::map<std::string, int>& struck);
 
 /// Deals each of its cards once, in an order drawn from the seed, and then again: a short run sees
 /// many kinds, a long one all of them equally often.

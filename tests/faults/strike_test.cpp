@@ -73,5 +73,30 @@ TEST(RealFaults, LongMeansPastTheSessionsTimeout) {
   }
 }
 
+TEST(Strike, ARoundThatWasNotStruckOnBothSidesSaysSo) {
+  const auto what = [](std::map<std::string, int> struck, std::optional<ServerFault> only = {}) {
+    return missing(ServiceKind::kEmbedded, {}, only, struck);
+  };
+
+  EXPECT_EQ(what({}), "no fault of a client has struck");
+  EXPECT_EQ(what({{"kill-server", 1}}), "no fault of a client has struck");
+  EXPECT_EQ(what({{"cut", 2}}), "no fault of a server has struck");
+  EXPECT_EQ(what({{"cut", 2}, {"kill-server", 1}}), "");
+  EXPECT_EQ(what({{"cut", 2}, {"kill-server", 1}}, ServerFault::kSlowDisk),
+            std::string(name(ServerFault::kSlowDisk)) + " has never struck");
+}
+
+TEST(Strike, WhatARoundDidNotComeToIsNamed) {
+  std::map<std::string, int> struck;
+  for (const ClientFault fault : client_faults({})) struck[std::string(name(fault))] = 1;
+
+  EXPECT_EQ(not_struck(ServiceKind::kEmbedded, {}, ServerFault::kSyncError, struck),
+            std::vector{std::string(name(ServerFault::kSyncError))});
+  struck.erase("cut");
+  struck[std::string(name(ServerFault::kSyncError))] = 1;
+  EXPECT_EQ(not_struck(ServiceKind::kEmbedded, {}, ServerFault::kSyncError, struck),
+            std::vector<std::string>{"cut"});
+}
+
 }  // namespace
 }  // namespace latchkey::faults
