@@ -70,15 +70,20 @@ class Client::Contender {
     goes_on_ = false;
     generation_ = client_.generation_;
     session_ = client_.sessions_.size() - 1;
-    const Judge::AskId ask = client_.judge_.asked(client_.number_, client_.process_, deadline.at());
+    const Judge::AskId ask = ask_judge(deadline);
     LockRequest request = tries ? choice.lock.try_lock_async(deadline, stop.get_token())
                                 : choice.lock.lock_async(deadline, stop.get_token());
     std::move(request).then(answer(ask));
   }
 
+  [[nodiscard]] Judge::AskId ask_judge(const Deadline& deadline) {
+    return client_.judge_.asked({client_.number_, &client_.process_, deadline.at(), shares_});
+  }
+
   [[nodiscard]] LockRequest::Handler answer(Judge::AskId ask) {
     return [this, ask, generation = generation_, session = session_](Result<Lease> lease) {
-      client_.judge_.answered(ask);
+      client_.judge_.answered(ask, lease ? Judge::Got::kHold : Judge::Got::kNothing,
+                              client_.sessions_[session].id());
       client_.leave_if_asked();
       if (lease) return hold(std::move(*lease), client_.sessions_[session]);
       client_.world_.note(static_cast<std::uint64_t>(lease.error().code()));
@@ -116,6 +121,8 @@ class Client::Contender {
     };
     hold_ = client_.judge_.granted({client_.number_, &client_.process_, session.id(), shares_,
                                     lease_->token(), lease_->nodes(), goes_on_, believes});
+    const auto hear = [&judge = client_.judge_, hold = hold_] { judge.told_lost(hold); };
+    on_loss_.emplace(lease_->lost(), hear);
     const bool is_remedy = !remedies_.empty();
     if (is_remedy) remedies_.pop_back();
     if (owed_ && !goes_on_ && !is_remedy) --*owed_;
@@ -124,12 +131,27 @@ class Client::Contender {
 
   void use() {
     client_.judge_.writes(hold_);
+    if (client_.plan_.guards) write_guarded();
     // Who believes goes on working.
     if (chance(300)) return later(draw_hold(), &Contender::use);
     later(draw_hold(), &Contender::let_go);
   }
 
+  /// In the service itself, where nothing may be written once the lock has gone.
+  void write_guarded() {
+    const Share& share = shares_.front();
+    const Sort sort = client_.plan_.sites[share.site].sort;
+    if (share.is_shared || sort == Sort::kSemaphore) return;
+    Multi multi{
+        {Set{Path(kLedger + std::to_string(share.site)), std::to_string(lease_->token().zxid())}}};
+    // It refuses a name, and what is handed over.
+    if (!lease_->guard(multi)) return;
+    Session session = client_.sessions_[session_];
+    session.async(std::move(multi), deadline_in(5s), [](const auto&) {});
+  }
+
   void let_go() {
+    on_loss_.reset();
     client_.judge_.ended(hold_);
     const bool reads_on = downgrades_ && !goes_on_ && chance(300);
     // Release says when it was lost; destruction does not care.
@@ -151,7 +173,7 @@ class Client::Contender {
     goes_on_ = true;
     shares_.front() = {shares_.front().site, 1, true};
     const Deadline deadline = deadline_in(draw({100ms, 5s}));
-    const Judge::AskId ask = client_.judge_.asked(client_.number_, client_.process_, deadline.at());
+    const Judge::AskId ask = ask_judge(deadline);
     Lease writing = std::move(*lease_);
     lease_.reset();
     downgrades_->downgrade_async(std::move(writing), deadline).then(answer(ask));
@@ -169,6 +191,7 @@ class Client::Contender {
   testing::SimHost* host_ = nullptr;
   Lookout::Hold seen_;
   Judge::HoldId hold_ = 0;
+  std::optional<std::stop_callback<std::function<void()>>> on_loss_;
   std::optional<std::size_t> owed_;    ///< Locks still to be taken before it is done.
   std::vector<std::size_t> remedies_;  ///< Choices to be taken first, and once.
 };
@@ -293,6 +316,10 @@ void Client::open() {
   options.timeout = plan_.timeout;
   sessions_.push_back(world_.open(process_, std::move(options)));
   build_locks();
+  for (std::size_t site = 0; plan_.guards && site < plan_.sites.size(); ++site) {
+    sessions_.back().async(Create{Path(kLedger + std::to_string(site)), "0", {}}, deadline_in(5s),
+                           [](const auto&) {});
+  }
   for (const auto& candidate : candidates_) candidate->run();
 }
 

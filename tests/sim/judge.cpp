@@ -11,6 +11,12 @@ using namespace std::chrono_literals;
 /// How late an answer may be by the asker's own clock: the callback still has to be called.
 constexpr Duration kLate = 100ms;
 
+/// What a contender calls its entry, before the server numbers it.
+std::string without_number(const std::string& path) {
+  constexpr std::size_t kDigits = 10;
+  return path.substr(0, path.size() - std::min(path.size(), kDigits));
+}
+
 }  // namespace
 
 std::string_view name(Invariant invariant) {
@@ -74,20 +80,23 @@ std::optional<Judge::Entry> Judge::any_entry() {
 
 // ---- Requests ---------------------------------------------------------------------------------
 
-Judge::AskId Judge::asked(std::size_t client, testing::Process& process, Instant deadline) {
-  asks_.emplace(++last_, Ask{client, &process, deadline, world_.timeline().now()});
+Judge::AskId Judge::asked(Wish wish) {
+  asks_.emplace(++last_, Ask{std::move(wish), world_.timeline().now()});
   return last_;
 }
 
-void Judge::answered(AskId id) {
+void Judge::answered(AskId id, Got got, std::int64_t session) {
   checked(Invariant::kOneOutcome);
   const auto ask = asks_.find(id);
   if (ask == asks_.end()) return fail(Invariant::kOneOutcome, "a request was answered twice");
-  const Ask& one = ask->second;
-  const auto hindered = hindered_until_.find(one.process->id());
-  const bool was_free = hindered == hindered_until_.end() || hindered->second < one.since;
-  if (was_free && one.process->now() > one.deadline + kLate) {
-    fail(Invariant::kOneOutcome, one.process->name() + " got an answer after its deadline");
+  const Wish& wish = ask->second.wish;
+  const auto hindered = hindered_until_.find(wish.process->id());
+  const bool was_free = hindered == hindered_until_.end() || hindered->second < ask->second.since;
+  if (was_free && wish.process->now() > wish.deadline + kLate) {
+    fail(Invariant::kOneOutcome, wish.process->name() + " got an answer after its deadline");
+  }
+  for (const Share& share : wish.shares) {
+    if (got == Got::kNothing) resources_[share.site].refused[session] = world_.now();
   }
   asks_.erase(ask);
 }
@@ -102,10 +111,49 @@ bool Judge::is_mistrusted(const Announcement& one) const {
   return ended_early_.contains(one.session) || has_wrong_clock(*one.process);
 }
 
-bool Judge::believes(const Announcement& one) {
+bool Judge::believes(Announcement& one) {
   bool answer = false;
   world_.run_as(*one.process, [&] { answer = one.believes(); });
+  if (answer && one.is_lost) {
+    fail(Invariant::kBelief,
+         one.process->name() + " believes again in token " + to_string(one.token));
+  }
+  one.is_lost |= !answer;
   return answer;
+}
+
+void Judge::told_lost(HoldId id) {
+  const auto hold = holds_.find(id);
+  if (hold == holds_.end()) return;
+  checked(Invariant::kBelief);
+  if (!believes(hold->second)) return;
+  fail(Invariant::kBelief, hold->second.process->name() + " was told that token " +
+                               to_string(hold->second.token) + " is lost, and believes");
+}
+
+void Judge::check_time(const Announcement& one) {
+  if (!one.is_lost || has_wrong_clock(*one.process)) return;
+  const auto hindered = hindered_until_.find(one.process->id());
+  if (hindered != hindered_until_.end() && hindered->second + kLate > world_.now()) return;
+  checked(Invariant::kBelief);
+  for (const auto& host : world_.hosts()) {
+    if (host->machine().session_id() != one.session) continue;
+    const Instant deadline = host->machine().lease().deadline();
+    if (deadline + plan_.world.callback.most + 1ms >= one.process->now()) continue;
+    fail(Invariant::kBelief, one.process->name() + " was granted token " + to_string(one.token) +
+                                 " when its lease was over");
+  }
+}
+
+void Judge::check_session(std::int64_t session) {
+  over_.insert(session);
+  for (auto& [id, hold] : holds_) {
+    if (hold.session != session || is_mistrusted(hold)) continue;
+    checked(Invariant::kBelief);
+    if (!believes(hold)) continue;
+    fail(Invariant::kBelief, hold.process->name() + " believes in token " + to_string(hold.token) +
+                                 ", and its session has ended");
+  }
 }
 
 Judge::HoldId Judge::granted(Announcement announcement) {
@@ -113,6 +161,11 @@ Judge::HoldId Judge::granted(Announcement announcement) {
   const HoldId id = ++last_;
   // An announcement that comes too late to be believed is no belief, and the client knows.
   const bool counts = believes(announcement);
+  check_time(announcement);
+  if (counts && over_.contains(announcement.session) && !is_mistrusted(announcement)) {
+    fail(Invariant::kBelief, announcement.process->name() + " holds token " +
+                                 to_string(announcement.token) + " on a session that has ended");
+  }
   for (const Share& share : announcement.shares) {
     check_entry(announcement, share);
     check_queue(announcement, share);
@@ -124,15 +177,48 @@ Judge::HoldId Judge::granted(Announcement announcement) {
   }
   for (const Share& share : announcement.shares) resources_[share.site].holds.push_back(id);
   unreleased_.insert(announcement.nodes.begin(), announcement.nodes.end());
+  announced_.insert(announcement.nodes.begin(), announcement.nodes.end());
   holds_.emplace(id, std::move(announcement));
   return id;
 }
 
 bool Judge::is_given_up(const std::string& path, std::int64_t owner, std::int64_t session) {
   if (owner != session) return false;
-  return std::ranges::none_of(holds_, [&](const auto& hold) {
+  return std::ranges::none_of(holds_, [&](auto& hold) {
     const auto& nodes = hold.second.nodes;
     return std::ranges::find(nodes, path) != nodes.end() && believes(hold.second);
+  });
+}
+
+void Judge::suspect(std::size_t site, const Entry& entry, const Announcement& granted) {
+  const Sort sort = resources_[site].sort;
+  const bool is_plain = sort == Sort::kMutex || sort == Sort::kRw || sort == Sort::kRwHerd;
+  // Otherwise one entry serves several, or has no name here.
+  if (!is_plain || granted.nodes.empty() || announced_.contains(entry.path)) return;
+  const auto is_twin = [&](const std::string& node) {
+    return without_number(node) == without_number(entry.path);
+  };
+  if (std::ranges::any_of(granted.nodes, is_twin)) return;
+  const auto wanted = wanted_.find(without_number(entry.path));
+  if (wanted == wanted_.end()) return;
+  checked(Invariant::kServerOrder);
+  suspects_.push_back({site, entry.owner, granted.process, wanted->second,
+                       world_.now() + plan_.world.callback.most + kLate,
+                       granted.process->name() + " announced " + granted.nodes.front() +
+                           " before " + entry.path + ", which waited on the same session"});
+}
+
+void Judge::check_suspects() {
+  std::erase_if(suspects_, [&](const Suspect& one) {
+    const auto& refused = resources_[one.site].refused;
+    const auto answer = refused.find(one.session);
+    if (answer != refused.end() && answer->second >= one.wanted) return true;
+    const auto hindered = hindered_until_.find(one.process->id());
+    const bool is_free = hindered == hindered_until_.end() || hindered->second + kLate < one.due;
+    if (!one.process->is_alive() || !is_free) return true;
+    if (one.due > world_.now()) return false;
+    fail(Invariant::kServerOrder, one.what);
+    return true;
   });
 }
 
@@ -165,7 +251,10 @@ void Judge::check_queue(const Announcement& one, const Share& share) {
   for (const auto& [zxid, entry] : resource.queue) {
     if (zxid >= one.token.zxid()) break;
     if (share.is_shared && entry.is_shared) continue;
-    if (is_given_up(entry.path, entry.owner, one.session)) continue;
+    if (is_given_up(entry.path, entry.owner, one.session)) {
+      suspect(share.site, entry, one);
+      continue;
+    }
     // A multi-lock's token is its newest member's; all were made in one transaction.
     if (std::ranges::find(one.nodes, entry.path) != one.nodes.end()) continue;
     return fail(Invariant::kServerOrder, one.process->name() + " announced " +
@@ -181,7 +270,7 @@ void Judge::check_belief(const Announcement& one, const Share& share) {
   int seats = share.seats;
   std::string who = one.process->name() + " " + to_string(one.token);
   for (const HoldId id : resource.holds) {
-    const Announcement& other = holds_.at(id);
+    Announcement& other = holds_.at(id);
     if (is_mistrusted(other) || !believes(other)) continue;
     for (const Share& taken : other.shares) {
       if (taken.site != share.site) continue;
@@ -218,6 +307,9 @@ void Judge::check_permits(const Announcement& one, const Share& share) {
     const auto lease = resource.leases.find(node);
     if (lease == resource.leases.end()) return;  // Gone already, and the holder will hear of it.
     own = std::max(own, lease->second.zxid);
+    if (lease->second.waited_for.empty()) continue;
+    fail(Invariant::kServerOrder, one.process->name() + " took the permit " + node + " while " +
+                                      lease->second.waited_for + " was first in the queue");
   }
   const auto counts = [&](const auto& lease) {
     const auto& [path, permit] = lease;
@@ -253,7 +345,7 @@ void Judge::check_delay(const Announcement& one, const Share& share) {
 void Judge::writes(HoldId id) {
   const auto hold = holds_.find(id);
   if (hold == holds_.end()) return;
-  const Announcement& one = hold->second;
+  Announcement& one = hold->second;
   for (const Share& share : one.shares) {
     Resource& resource = resources_[share.site];
     if (share.is_shared || resource.sort == Sort::kSemaphore) continue;
@@ -297,7 +389,7 @@ void Judge::died(std::size_t client) {
     if (hold.client == client) gone.push_back(id);
   }
   for (const HoldId id : gone) forget(id);
-  std::erase_if(asks_, [&](const auto& ask) { return ask.second.client == client; });
+  std::erase_if(asks_, [&](const auto& ask) { return ask.second.wish.client == client; });
 }
 
 }  // namespace latchkey::sim

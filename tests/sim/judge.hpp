@@ -13,6 +13,7 @@
 
 #include "latchkey/token.hpp"
 #include "sim/plan.hpp"
+#include "sim/steadiness.hpp"
 #include "sim/witness.hpp"
 #include "testing/world.hpp"
 #include "tree/record.hpp"
@@ -66,10 +67,21 @@ struct Announcement {
   bool goes_on = false;  ///< A writer that reads on: its token is not a new one.
   /// By the client's own clock, at any time.
   std::function<bool()> believes;
+  /// It was seen not to believe. A loss is final.
+  bool is_lost = false;
 };
 
-/// Looks on and says what is wrong. It shares nothing with the code it judges but the records of
-/// the log, from which it builds the queues anew.
+/// A client's wish for a lock.
+struct Wish {
+  std::size_t client = 0;
+  testing::Process* process = nullptr;
+  Instant deadline;  ///< By the process's clock.
+  std::vector<Share> shares;
+};
+
+/// Looks on and says what is wrong. It builds the queues anew from the records of the log, and sees
+/// from the wire who is well: of what the code it judges says about itself nothing excuses anybody
+/// whose connection is.
 ///
 /// Thread safety: one thread at a time.
 class Judge final : public testing::Observer {
@@ -83,10 +95,12 @@ class Judge final : public testing::Observer {
 
   // What clients say.
 
-  /// `deadline` by the process's clock.
-  AskId asked(std::size_t client, testing::Process& process, Instant deadline);
-  void answered(AskId ask);
+  AskId asked(Wish wish);
+  enum class Got : std::uint8_t { kNothing, kHold };
+  void answered(AskId ask, Got got, std::int64_t session);
   HoldId granted(Announcement announcement);
+  /// The holder has been told that it no longer holds.
+  void told_lost(HoldId hold);
   void ended(HoldId hold);
   /// The holder is about to use the resource.
   void writes(HoldId hold);
@@ -133,6 +147,8 @@ class Judge final : public testing::Observer {
 
   void on_applied(const testing::LogEntry& entry) override;
   void on_sent(const testing::Message& message) override;
+  void on_lost(const testing::Message& message) override;
+  void on_arrived(std::uint64_t link, testing::Way way, std::size_t messages) override;
   void on_fault(testing::Fault fault, const testing::Process* process) override;
   void on_recovered(const testing::Recovery& recovery) override;
   void on_over(std::uint64_t link, testing::Over how) override;
@@ -142,6 +158,7 @@ class Judge final : public testing::Observer {
   struct Permit {
     std::int64_t zxid = 0;
     std::int64_t owner = 0;
+    std::string waited_for;  ///< Somebody else's entry that was first in the queue in front.
   };
   /// A lock as the log and the announcements show it.
   struct Resource {
@@ -151,23 +168,31 @@ class Judge final : public testing::Observer {
     std::unordered_map<std::int64_t, Entry> ever;  ///< Every one that has been there.
     std::int64_t head = 0;                         ///< Of the queue, when it was looked at last.
     Instant head_since{};
-    /// The head of the queue, if it seems to sleep, and since when.
-    std::optional<std::pair<std::int64_t, Instant>> asleep;
+    /// Those whose turn it is and who seem to sleep, and since when.
+    std::map<std::int64_t, Instant> asleep;
     std::vector<HoldId> holds;
     /// Of a semaphore: its permits by their nodes, with the zxid of their create, and the sizes it
     /// has had, each from a zxid on.
     std::map<std::string, Permit> leases;
     std::vector<std::pair<std::int64_t, int>> sizes;
     Instant vanished = Instant::min();  ///< When a holder did.
-    Token newest{0};                    ///< Of those announced.
+    /// When each session last had an answer without a hold: what it made before may be given up.
+    std::map<std::int64_t, Instant> refused;
+    Token newest{0};  ///< Of those announced.
     Token newest_exclusive{0};
     Token fence{0};
   };
   struct Ask {
-    std::size_t client = 0;
-    testing::Process* process = nullptr;
-    Instant deadline;
+    Wish wish;
     Instant since;  ///< True time.
+  };
+  struct Suspect {
+    std::size_t site = 0;
+    std::int64_t session = 0;
+    testing::Process* process = nullptr;
+    Instant wanted;  ///< When the entry was.
+    Instant due;     ///< When its answer is here, if it has one.
+    std::string what;
   };
   struct Conversation {
     bool is_greeted = false;
@@ -177,9 +202,17 @@ class Judge final : public testing::Observer {
 
   [[nodiscard]] bool has_wrong_clock(const testing::Process& process) const;
   [[nodiscard]] bool is_mistrusted(const Announcement& one) const;
-  [[nodiscard]] bool believes(const Announcement& one);
+  [[nodiscard]] bool believes(Announcement& one);
   /// The session counts an entry of its own whose hold has ended, if only by its clock, as gone.
   [[nodiscard]] bool is_given_up(const std::string& path, std::int64_t owner, std::int64_t session);
+  /// An entry of the session's own that was passed over seems to be one that still waits: the
+  /// answer that says otherwise may be under way.
+  void suspect(std::size_t site, const Entry& entry, const Announcement& granted);
+  void check_suspects();
+  void check_time(const Announcement& one);
+  /// The session has ended without having been told to, and nobody on it may believe.
+  void check_session(std::int64_t session);
+  void note_create(const testing::Message& message);
   void check_entry(const Announcement& one, const Share& share);
   void check_queue(const Announcement& one, const Share& share);
   void check_belief(const Announcement& one, const Share& share);
@@ -190,14 +223,21 @@ class Judge final : public testing::Observer {
   void resized(std::int64_t zxid, const tree::Change& change);
   /// Somebody has left its mark in the directory of a lock with a delay.
   void marked(Resource& resource, const std::string& mark);
+  /// Somebody has written under guard.
+  void entered(const tree::Change& change);
   /// A session has ended, and took this node with it.
   void taken_along(const std::string& path);
   void apply_change(std::int64_t zxid, const std::string& path, bool is_create, std::int64_t owner);
   void check_tree(const tree::Tree& tree, const std::string& whose);
-  /// Whoever is first in a queue holds, or something that will wake it is on its way.
+  /// Whoever's turn it is in a queue holds, or something that will wake it is on its way.
   void check_sleepers();
-  [[nodiscard]] bool is_asleep(const Resource& resource);
+  using Place = std::pair<const std::int64_t, Entry>;
+  /// The first in the queue and, if that is a reader, the readers right behind it.
+  [[nodiscard]] static std::vector<const Place*> admissible(const Resource& resource);
+  [[nodiscard]] bool is_asleep(const Resource& resource, const Place& place);
   [[nodiscard]] bool is_idle(testing::SimHost& host);
+  /// Is the entry one of a multi-lock's, which waits in another queue?
+  [[nodiscard]] bool waits_elsewhere(const Resource& resource, std::int64_t zxid);
   /// For people.
   [[nodiscard]] std::string whose(std::int64_t session) const;
   void checked(Invariant invariant) { ++checks_.at(static_cast<std::size_t>(invariant)); }
@@ -211,21 +251,28 @@ class Judge final : public testing::Observer {
   std::map<std::uint64_t, Conversation> conversations_;
   std::vector<std::uint32_t> mistrusted_;
   std::set<std::int64_t> ended_early_;
-  std::set<std::string> unreleased_;  ///< Nodes of holds that nobody has let go of.
-  bool wall_clock_is_ahead_ = false;  ///< The leader's, or has been.
-  tree::Tree reference_;              ///< What the log makes of an empty tree.
+  std::set<std::int64_t> over_;            ///< Sessions that have ended.
+  std::map<std::string, Instant> wanted_;  ///< When a create of this path was sent first.
+  std::vector<Suspect> suspects_;
+  std::map<std::string, std::int64_t> ledgers_;  ///< The newest token in each.
+  std::set<std::string> announced_;              ///< Every node that was ever a hold's.
+  std::set<std::string> unreleased_;             ///< Nodes of holds that nobody has let go of.
+  bool wall_clock_is_ahead_ = false;             ///< The leader's, or has been.
+  tree::Tree reference_;                         ///< What the log makes of an empty tree.
   /// The same for each follower, as far as it has come.
   struct Copy {
     tree::Tree tree;
     std::uint64_t position = 0;
   };
   std::deque<Copy> copies_;
-  Witness witness_;
+  Witness witness_{reference_};
+  Steadiness steadiness_;
   bool is_recovered_ = false;  ///< And not looked at since.
   std::map<std::uint32_t, Instant> hindered_until_;
   std::int64_t applied_ = 0;  ///< The newest record that is durable.
   std::uint64_t last_ = 0;
   std::uint64_t events_ = 0;
+  Instant looked_at_{};  ///< For sleepers.
   std::uint64_t grants_ = 0;
   std::uint64_t stale_writes_ = 0;
   std::array<std::uint64_t, kInvariants> checks_{};

@@ -16,12 +16,6 @@ std::string parent_of(const std::string& path) { return path.substr(0, path.rfin
 
 bool is_reader(const std::string& path) { return path.find("__READ__") != std::string::npos; }
 
-/// Ten digits, which order as text as they do as numbers.
-std::string_view number_of(std::string_view path) {
-  constexpr std::size_t kDigits = 10;
-  return path.substr(path.size() - std::min(path.size(), kDigits));
-}
-
 /// A tree without the number of its newest record, which every item begins with: refusals and new
 /// epochs raise it.
 std::string picture(const tree::Tree& tree) {
@@ -48,7 +42,10 @@ void Judge::apply_change(std::int64_t zxid, const std::string& path, bool is_cre
     if (!is_create) {
       resource.leases.erase(path);
     } else if (tree::Owner::is_session(owner)) {
-      resource.leases.emplace(path, Permit{zxid, owner});
+      const bool has_queue = !resource.queue.empty();
+      const Entry first = has_queue ? resource.queue.begin()->second : Entry{};
+      const bool is_first = !has_queue || first.owner == owner;
+      resource.leases.emplace(path, Permit{zxid, owner, is_first ? std::string() : first.path});
     }
     return;
   }
@@ -68,8 +65,10 @@ void Judge::on_applied(const testing::LogEntry& entry) {
   if (!record) return fail(Invariant::kReplay, "a record in the log cannot be read");
   carry_out(reference_, *record);
   witness_.applied(*record);
+  if (record->kind == tree::Record::Kind::kCloseSession) check_session(record->session);
   for (const tree::Change& change : record->changes) {
     resized(entry.zxid, change);
+    entered(change);
     if (change.kind == tree::Change::Kind::kCreate) {
       apply_change(entry.zxid, change.path, true, change.owner);
     } else if (change.kind == tree::Change::Kind::kDelete) {
@@ -93,6 +92,19 @@ void Judge::resized(std::int64_t zxid, const tree::Change& change) {
     if (plan_.sites[i].sort != Sort::kSemaphore || !change.data) continue;
     resource.sizes.emplace_back(zxid, std::atoi(change.data->c_str()));
   }
+}
+
+void Judge::entered(const tree::Change& change) {
+  const bool is_write = change.kind == tree::Change::Kind::kSetData && change.data;
+  if (!is_write || !change.path.starts_with(kLedger)) return;
+  checked(Invariant::kFence);
+  const std::int64_t token = std::atoll(change.data->c_str());
+  std::int64_t& newest = ledgers_[change.path];
+  if (token < newest) {
+    fail(Invariant::kFence, "token " + std::to_string(token) + " wrote to " + change.path +
+                                " under guard after " + std::to_string(newest));
+  }
+  newest = std::max(newest, token);
 }
 
 void Judge::marked(Resource& resource, const std::string& mark) {
@@ -119,9 +131,40 @@ void Judge::on_fault(testing::Fault fault, const testing::Process* process) {
   wall_clock_is_ahead_ = wall_clock_is_ahead_ || process->wall_ahead() > 0ms;
 }
 
-void Judge::on_over(std::uint64_t link, testing::Over) { witness_.over(link); }
+void Judge::on_over(std::uint64_t link, testing::Over) {
+  witness_.over(link);
+  steadiness_.over(link);
+}
+
+void Judge::on_lost(const testing::Message& message) {
+  // Its client takes it for sent. An answer that is lost is one that never arrives.
+  if (message.way != Way::kRequest) return;
+  steadiness_.sent(message, world_.now());
+  note_create(message);
+}
+
+void Judge::note_create(const testing::Message& message) {
+  wire::Reader reader(message.body);
+  if (message.op == wire::Op::kCreate || message.op == wire::Op::kCreate2) {
+    std::string path;
+    reader(path);
+    wanted_.emplace(std::move(path), world_.now());
+  } else if (message.op == wire::Op::kMulti) {
+    wire::Multi multi;
+    reader(multi);
+    for (const wire::MultiOp& op : multi.ops) {
+      const auto* const create = std::get_if<wire::Create>(&op.body);
+      if (create != nullptr) wanted_.emplace(create->path, world_.now());
+    }
+  }
+}
+
+void Judge::on_arrived(std::uint64_t link, Way way, std::size_t messages) {
+  steadiness_.arrived(link, way, messages, world_.now());
+}
 
 void Judge::on_sent(const testing::Message& message) {
+  steadiness_.sent(message, world_.now());
   const std::uint64_t looked_at = witness_.looked_at();
   if (const auto wrong = witness_.sent(message)) {
     fail(wrong->is_undurable ? Invariant::kDurable : Invariant::kWire, wrong->what);
@@ -133,7 +176,10 @@ void Judge::on_sent(const testing::Message& message) {
     return;
   }
   if (message.xid == wire::kNotificationXid) return;
-  if (message.way == Way::kRequest) return talk.unanswered.push_back(message.xid);
+  if (message.way == Way::kRequest) {
+    note_create(message);
+    return talk.unanswered.push_back(message.xid);
+  }
   checked(Invariant::kWire);
   if (talk.unanswered.empty() || talk.unanswered.front() != message.xid) {
     return fail(Invariant::kWire, "an answer to request " + std::to_string(message.xid) +
@@ -159,56 +205,15 @@ void Judge::on_recovered(const testing::Recovery& recovery) {
   is_recovered_ = true;
 }
 
-bool Judge::is_idle(testing::SimHost& host) {
-  testing::Process& process = host.process();
-  // Without a proof it has to wait for the next one.
-  if (!host.machine().lease().lasts(process.now())) return false;
-  if (!process.is_alive() || process.paused_until > world_.now()) return false;
-  if (!world_.is_quiet(host) || host.callbacks_waiting() > 0) return false;
-  const Conversation& talk = conversations_[host.link()];
-  return talk.is_greeted && talk.unanswered.empty() && !witness_.owes(host.link());
-}
-
-bool Judge::is_asleep(const Resource& resource) {
-  // A writer that reads on keeps its number, and its node is new.
-  const auto& [zxid, entry] = *std::ranges::min_element(
-      resource.queue, {}, [](const auto& one) { return number_of(one.second.path); });
-  const auto has = [&, number = zxid](const Resource& other) {
-    return &other != &resource && other.queue.contains(number);
-  };
-  // Who wants several locks may wait in another queue.
-  if (std::ranges::any_of(resources_, has)) return false;
-  for (const auto& [id, hold] : holds_) {
-    if (std::ranges::find(hold.nodes, entry.path) != hold.nodes.end()) return false;
-  }
-  return std::ranges::any_of(world_.hosts(), [&, owner = entry.owner](const auto& host) {
-    return host->machine().session_id() == owner && is_idle(*host);
-  });
-}
-
-void Judge::check_sleepers() {
-  for (Resource& resource : resources_) {
-    const bool is_plain = resource.sort == Sort::kMutex || resource.sort == Sort::kRw ||
-                          resource.sort == Sort::kRwHerd;
-    if (!is_plain) continue;
-    checked(Invariant::kAwake);
-    if (resource.queue.empty() || !is_asleep(resource)) {
-      resource.asleep.reset();
-      continue;
-    }
-    const std::int64_t head = resource.queue.begin()->first;
-    if (!resource.asleep || resource.asleep->first != head)
-      resource.asleep.emplace(head, world_.now());
-    // Less than between two heartbeats, which would seem to be under way because of it.
-    if (world_.now() - resource.asleep->second < plan_.timeout / 12) continue;
-    fail(Invariant::kAwake, "who is first in the queue of " + resource.queue.begin()->second.path +
-                                " sleeps, and nothing that could wake it is on its way");
-  }
-}
-
 void Judge::after_event() {
   constexpr std::uint64_t kSometimes = 16;
-  if (++events_ % kSometimes == 0) check_sleepers();
+  // In a small world little happens, and somebody may sleep all the same.
+  const bool is_time = world_.now() - looked_at_ > plan_.timeout / 48;
+  if (++events_ % kSometimes == 0 || is_time) {
+    looked_at_ = world_.now();
+    check_sleepers();
+    check_suspects();
+  }
   if (!is_recovered_ || !world_.leader().is_up()) return;
   is_recovered_ = false;
   check_tree(world_.leader().tree(), "the recovered leader");
@@ -237,35 +242,12 @@ void Judge::check_followers() {
 
 // ---- The end ----------------------------------------------------------------------------------
 
-std::string Judge::whose(std::int64_t session) const {
-  for (const auto& host : world_.hosts()) {
-    if (host->machine().session_id() != session) continue;
-    return host->process().name() + (host->is_connected() ? ", connected" : ", not connected");
-  }
-  return "nobody that is left";
-}
-
-void Judge::check_heads() {
-  // Time for a dead process to run out.
-  const Duration bound = 2 * plan_.timeout + 5s;
-  for (Resource& resource : resources_) {
-    checked(Invariant::kAwake);
-    const std::int64_t head = resource.queue.empty() ? 0 : resource.queue.begin()->first;
-    // Who waits for several locks may be first in one queue because of another.
-    const bool is_held = !holds_.empty();
-    if (head != resource.head || is_held) {
-      resource.head = head;
-      resource.head_since = world_.now();
-    } else if (head != 0 && world_.now() - resource.head_since > bound) {
-      return fail(Invariant::kAwake, resource.queue.begin()->second.path + ", of " +
-                                         whose(resource.queue.begin()->second.owner) +
-                                         ", is first and sleeps, without any fault");
-    }
-  }
-}
-
 void Judge::check_liveness(const std::string& waits) {
   checked(Invariant::kLiveness);
+  const std::optional<Error>& trouble = world_.leader().trouble();
+  if (!waits.empty() && !world_.leader().is_up() && trouble) {
+    return fail(Invariant::kReplay, "the leader does not start again: " + trouble->message());
+  }
   if (!waits.empty()) fail(Invariant::kLiveness, "without faults, and still waiting:" + waits);
 }
 

@@ -114,6 +114,7 @@ Plan draw_plan(std::uint64_t seed) {
   Plan plan = draw_plain_plan(seed);
   draw_rarities(plan);
   draw_times(plan);
+  plan.guards = Draw(seed, 4).chance(20);
   return plan;
 }
 

@@ -25,6 +25,9 @@ enum class Sort : std::uint8_t {
 /// Of every Sort::kDelayed.
 inline constexpr std::chrono::milliseconds kLockDelay{300};
 
+/// Where holders of a site write under guard, if they do: the zxid of their token.
+inline constexpr const char* kLedger = "/ledger-";
+
 struct Site {
   Sort sort = Sort::kMutex;
   std::string path;
@@ -59,6 +62,7 @@ struct Plan {
   bool observes = false;            ///< Whoever runs for leadership watches who leads as well.
   std::uint32_t sick_permille = 0;  ///< Of health checks of a leader.
   bool drifts = false;              ///< Clocks run at different rates, as much as is allowed for.
+  bool guards = false;              ///< Holders write under Lease::guard() as well.
   std::string reason = {};          ///< What mutexes say about themselves; if long, records are.
 };
 

@@ -56,9 +56,9 @@ void Person::wants(const Lock& lock, Share share, Duration patience) {
 
 LockRequest::Handler Person::answer(const Deadline& deadline) {
   waits_ = true;
-  const Judge::AskId ask = stage_.judge.asked(number_, process, deadline.at());
+  const Judge::AskId ask = stage_.judge.asked({number_, &process, deadline.at(), shares_});
   return [this, ask](Result<Lease> lease) {
-    stage_.judge.answered(ask);
+    stage_.judge.answered(ask, lease ? Judge::Got::kHold : Judge::Got::kNothing, session.id());
     waits_ = false;
     if (lease) return hold(std::move(*lease));
     error_ = lease.error().code();

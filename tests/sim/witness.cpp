@@ -193,6 +193,10 @@ std::optional<Witness::Wrong> Witness::answer(Talk& talk, const testing::Message
       disarm(message.link, talk, watch, message.zxid);
     }
   }
+  if (is_false(request, message)) {
+    return Wrong{true, "an answer to " + std::string(wire::name(message.op)) + " " + request.path +
+                           " does not show what is there"};
+  }
   if (!is_ok || !is_dirty(request, message)) return std::nullopt;
   return Wrong{true, "an answer to " + std::string(wire::name(message.op)) + " " + request.path +
                          " left before what it shows was durable"};
@@ -201,6 +205,31 @@ std::optional<Witness::Wrong> Witness::answer(Talk& talk, const testing::Message
 bool Witness::has_been(const std::string& path) const {
   const auto marks = marks_.find(path);
   return marks != marks_.end() && marks->second.created != 0;
+}
+
+bool Witness::is_false(const Request& request, const testing::Message& message) const {
+  const bool is_list = request.op == Op::kGetChildren || request.op == Op::kGetChildren2;
+  const bool is_read = is_list || request.op == Op::kGetData || request.op == Op::kExists;
+  // A read is answered from what was there at its zxid, and the reference knows the newest only.
+  if (!is_read || message.server != 0 || message.zxid < applied_) return false;
+  const tree::Node* const node = reference_.nodes().find(request.path);
+  if (message.err == Err::kNoNode) return node != nullptr;
+  if (message.err != Err::kOk) return false;
+  if (node == nullptr) return true;
+  const auto differs = [stat = node->stat()](const wire::WireStat& shown) {
+    return shown.czxid != stat.czxid || shown.mzxid != stat.mzxid || shown.pzxid != stat.pzxid ||
+           shown.version != stat.version || shown.ephemeral_owner != stat.ephemeral_owner;
+  };
+  if (request.op == Op::kExists) return differs(read<wire::StatReply>(message.body).stat);
+  if (request.op == Op::kGetData) {
+    const auto body = read<wire::GetDataReply>(message.body);
+    return body.data != node->data || differs(body.stat);
+  }
+  const std::vector<std::string> children = request.op == Op::kGetChildren
+                                                ? read<wire::ChildrenReply>(message.body).children
+                                                : read<wire::Children2Reply>(message.body).children;
+  return std::set<std::string_view>(children.begin(), children.end()) !=
+         std::set<std::string_view>(node->children.begin(), node->children.end());
 }
 
 bool Witness::is_dirty(const Request& request, const testing::Message& message) const {

@@ -11,18 +11,21 @@
 
 #include "testing/world_options.hpp"
 #include "tree/record.hpp"
+#include "tree/tree.hpp"
 #include "wire/messages.hpp"
 
 namespace latchkey::sim {
 
-/// Holds what connections are shown against the log: nothing that is not in it, and no answer
-/// before the events whose cause it shows (P3). It knows which watches are set from what was asked
-/// and answered, and which have to fire from the log.
+/// Holds what connections are shown against the log: nothing that is not in it, of the leader's
+/// reads nothing but what it makes of an empty tree, and no answer before the events whose cause it
+/// shows (P3). It knows which watches are set from what was asked and answered, and which have to
+/// fire from the log.
 ///
 ///     witness.applied(record);
 ///     if (const auto wrong = witness.sent(message)) fail(wrong->is_undurable ? ..., wrong->what);
 ///
-/// Not looked at: persistent watches, which no lock sets, and the data of nodes.
+/// Not looked at: persistent watches, which no lock sets; what followers read, beyond that it is
+/// in the log; times and counts of a stat.
 /// Thread safety: one thread at a time.
 class Witness {
  public:
@@ -30,6 +33,9 @@ class Witness {
     bool is_undurable = false;  ///< Otherwise events and answers are in the wrong order.
     std::string what;
   };
+
+  /// `reference`: what the log makes of an empty tree, up to the record that was applied last.
+  explicit Witness(const tree::Tree& reference) : reference_(reference) {}
 
   void applied(const tree::Record& record);
   [[nodiscard]] std::optional<Wrong> sent(const testing::Message& message);
@@ -71,8 +77,11 @@ class Witness {
   [[nodiscard]] std::optional<Wrong> answer(Talk& talk, const testing::Message& message);
   /// Does it show something that is not in the log?
   [[nodiscard]] bool is_dirty(const Request& request, const testing::Message& message) const;
+  /// Does a read of the leader show something else than what is there?
+  [[nodiscard]] bool is_false(const Request& request, const testing::Message& message) const;
   [[nodiscard]] bool has_been(const std::string& path) const;
 
+  const tree::Tree& reference_;
   std::int64_t applied_ = 0;
   std::unordered_map<std::string, Marks> marks_;
   std::map<Watch, std::set<std::uint64_t>> armed_;

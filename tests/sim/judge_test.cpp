@@ -1,0 +1,202 @@
+#include "sim/judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include "wire/test_bytes.hpp"
+
+/// What the judge says of clients that do wrong on purpose: entries are made by hand and announced
+/// as if a lock had granted them.
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kFirst = "/locks/a/_c_00000000-0000-0000-0000-00000000000a-lock-";
+constexpr const char* kSecond = "/locks/a/_c_00000000-0000-0000-0000-00000000000b-lock-";
+constexpr const char* kReader = "/locks/rw/_c_00000000-0000-0000-0000-00000000000c-__READ__";
+
+Plan plan_of() {
+  Plan plan;
+  plan.world.service.tick = 1s;
+  plan.sites = {{Sort::kMutex, "/locks/a"},
+                {Sort::kMutex, "/locks/b"},
+                {Sort::kRw, "/locks/rw"},
+                {Sort::kSemaphore, "/pool", 2}};
+  return plan;
+}
+
+class JudgeTest : public ::testing::Test {
+ protected:
+  JudgeTest() {
+    for (const char* const path :
+         {"/locks", "/locks/a", "/locks/b", "/locks/rw", "/pool", "/pool/locks", "/pool/leases"}) {
+      EXPECT_TRUE(hers.create(path, "", {}, deadline_in(5s)));
+    }
+  }
+
+  static Created enter(Session& session, const std::string& path) {
+    CreateOptions options;
+    options.lifetime = Lifetime::kEphemeral;
+    options.naming = Naming::kSequential;
+    return *session.create(Path(path), "", options, deadline_in(5s));
+  }
+  Judge::AskId ask(std::size_t site = 0) {
+    return judge.asked({0, &ann, world.now() + 1h, {Share{site}}});
+  }
+  Judge::HoldId announce(const Created& entry, Share share = {}) {
+    return judge.granted({.client = 0,
+                          .process = &ann,
+                          .session = hers.id(),
+                          .shares = {share},
+                          .token = Token(entry.stat->czxid),
+                          .nodes = {entry.path},
+                          .believes = [this] { return believes; }});
+  }
+  [[nodiscard]] std::string said() const {
+    const auto& violation = judge.violation();
+    return violation ? std::string(name(violation->invariant)) : "nothing";
+  }
+
+  const Plan plan = plan_of();
+  testing::World world{plan.world};
+  Judge judge{world, plan};
+  testing::Process& ann = world.start_process("ann");
+  testing::Process& bob = world.start_process("bob");
+  Session hers = world.open(ann);
+  Session his = world.open(bob);
+  bool believes = true;
+};
+
+TEST_F(JudgeTest, AWaiterIsNotPassedOverByAnotherOfItsSession) {
+  ask();
+  const Judge::AskId second = ask();
+  enter(hers, kFirst);
+  const Created behind = enter(hers, kSecond);
+
+  judge.answered(second, Judge::Got::kHold, hers.id());
+  announce(behind);
+  world.run_for(5s);
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, WhoHasGivenUpIsPassedOverByAnotherOfItsSession) {
+  const Judge::AskId first = ask();
+  const Judge::AskId second = ask();
+  enter(hers, kFirst);
+  const Created behind = enter(hers, kSecond);
+
+  judge.answered(second, Judge::Got::kHold, hers.id());
+  announce(behind);
+  world.run_for(10ms);
+  judge.answered(first, Judge::Got::kNothing, hers.id());
+  world.run_for(5s);
+
+  EXPECT_EQ(said(), "nothing");
+}
+
+TEST_F(JudgeTest, BeliefDoesNotComeBack) {
+  const Judge::HoldId hold = announce(enter(hers, kFirst));
+  believes = false;
+  judge.told_lost(hold);
+  ASSERT_EQ(said(), "nothing");
+
+  believes = true;
+  judge.told_lost(hold);
+
+  EXPECT_EQ(said(), "belief");
+}
+
+TEST_F(JudgeTest, WhoIsToldOfALossDoesNotBelieve) {
+  const Judge::HoldId hold = announce(enter(hers, kFirst));
+
+  judge.told_lost(hold);
+
+  EXPECT_EQ(said(), "belief");
+}
+
+TEST_F(JudgeTest, NobodyBelievesWhenItsSessionEnds) {
+  announce(enter(hers, kFirst));
+
+  world.expire(hers.id());
+  world.run_for(1s);
+
+  EXPECT_EQ(said(), "belief");
+}
+
+TEST_F(JudgeTest, AReaderBehindAReaderThatHoldsDoesNotSleep) {
+  announce(enter(hers, kReader), {2, 1, true});
+  enter(his, kReader);
+
+  // She is busy, and he has nothing on its way.
+  for (const Instant end = world.now() + plan.timeout / 4; world.now() < end;) {
+    ASSERT_TRUE(hers.sync("/", deadline_in(5s)));
+  }
+
+  EXPECT_EQ(said(), "awake");
+}
+
+TEST_F(JudgeTest, NobodySleepsBecauseAnotherLockIsHeld) {
+  enter(his, "/locks/b/_c_00000000-0000-0000-0000-00000000000f-lock-");
+  announce(enter(hers, kFirst));
+  // Who is busy all the time seems to be about to wake up.
+  const auto watch_for = [&](Duration span) {
+    for (const Instant end = world.now() + span; world.now() < end && !judge.violation();) {
+      static_cast<void>(his.sync("/", deadline_in(5s)));
+      judge.check_heads();
+    }
+  };
+
+  watch_for(2 * plan.timeout);
+  ASSERT_EQ(said(), "nothing") << "a dead process would not have run out yet";
+  watch_for(10s);
+
+  EXPECT_EQ(said(), "awake");
+}
+
+TEST_F(JudgeTest, PermitsAreTakenInTheOrderOfTheQueueInFront) {
+  enter(his, "/pool/locks/_c_00000000-0000-0000-0000-00000000000d-lock-");
+  const Created permit = enter(hers, "/pool/leases/_c_00000000-0000-0000-0000-00000000000e-lease-");
+
+  announce(permit, {3, 1, false});
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, NothingIsWrittenUnderGuardWithAnOlderToken) {
+  const std::string ledger = std::string(kLedger) + "0";
+  ASSERT_TRUE(hers.create(Path(ledger), "0", {}, deadline_in(5s)));
+  ASSERT_TRUE(hers.set(Path(ledger), "7", deadline_in(5s)));
+  ASSERT_EQ(said(), "nothing");
+
+  ASSERT_TRUE(hers.set(Path(ledger), "6", deadline_in(5s)));
+
+  EXPECT_EQ(said(), "fence");
+}
+
+TEST(WitnessTest, ALeaderReadsWhatIsThere) {
+  const tree::Tree reference;
+  Witness witness(reference);
+  const auto show = [&](testing::Way way, const std::string& body, wire::Op op, std::int32_t xid) {
+    testing::Message message;
+    message.way = way;
+    message.link = 1;
+    message.op = op;
+    message.xid = xid;
+    message.body = body;
+    return witness.sent(message);
+  };
+  static_cast<void>(show(testing::Way::kRequest, "", wire::Op::kCreateSession, 0));
+  const std::string asked = wire::encoded(wire::PathWatch{"/", false});
+  const auto answer = [&](std::vector<std::string> children, std::int32_t xid) {
+    static_cast<void>(show(testing::Way::kRequest, asked, wire::Op::kGetChildren, xid));
+    return show(testing::Way::kReply, wire::encoded(wire::ChildrenReply{std::move(children)}),
+                wire::Op::kGetChildren, xid);
+  };
+
+  EXPECT_FALSE(answer({"zookeeper"}, 1));
+  EXPECT_TRUE(answer({}, 2)) << "one is left out";
+}
+
+}  // namespace
+}  // namespace latchkey::sim
