@@ -1,5 +1,8 @@
 #include "sim/directed.hpp"
 
+#include <string>
+#include <utility>
+
 #include "latchkey/mutex.hpp"
 #include "testing/world.hpp"
 #include "wire/messages.hpp"
@@ -20,29 +23,36 @@ struct Eavesdropper final : testing::Observer {
   std::string path;
 };
 
-std::optional<std::string> play_lost_create(std::uint64_t seed) {
+/// The schedule did not come about.
+Violation stuck(std::string what) { return {Invariant::kLiveness, std::move(what), {}}; }
+
+std::optional<Violation> play_lost_create(std::uint64_t seed) {
   testing::World world({.seed = seed, .followers = 2});
   testing::Process& owner = world.start_process("owner");
   Session session = world.open(owner, {}, {1, 2});
   const Mutex mutex(session, "/locks/a");
   {
     auto lease = mutex.lock(deadline_in(5s));  // So that the directory is there.
-    if (!lease) return "the first hold failed: " + lease.error().message();
+    if (!lease) return stuck("the first hold failed: " + lease.error().message());
   }
   world.run_for(100ms);
   world.lag(0, 20);
   world.lag(1, 20);
   world.drop_next(owner, Way::kReply, wire::Op::kCreate2);
   auto lease = mutex.lock(deadline_in(60s));
-  if (!lease) return "the lock was not granted: " + lease.error().message();
+  if (!lease) return stuck("the lock was not granted: " + lease.error().message());
   const std::size_t entries = world.leader().tree().nodes().find("/locks/a")->children.size();
-  if (entries != 1) return "there are " + std::to_string(entries) + " entries of one contender";
+  if (entries != 1) {
+    return Violation{Invariant::kNoOrphan,
+                     "there are " + std::to_string(entries) + " entries of one contender",
+                     world.now()};
+  }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::string> play_stolen_guid() {
+std::optional<Violation> play_stolen_guid() {
   testing::World world({.seed = 4});
   Eavesdropper ear;
   world.watch(ear);
@@ -52,7 +62,7 @@ std::optional<std::string> play_stolen_guid() {
   const Mutex mutex(ours, "/locks/a");
   {
     auto lease = mutex.lock(deadline_in(5s));  // So that the directory is there.
-    if (!lease) return "the first hold failed: " + lease.error().message();
+    if (!lease) return stuck("the first hold failed: " + lease.error().message());
   }
   world.partition(owner, 0, testing::Silence::kBoth);
   std::optional<Result<Lease>> answer;
@@ -61,17 +71,21 @@ std::optional<std::string> play_stolen_guid() {
   options.lifetime = Lifetime::kEphemeral;
   options.naming = Naming::kSequential;
   const auto stolen = theirs.create(ear.path, "", options, deadline_in(5s));
-  if (!stolen) return "the stranger could not create: " + stolen.error().message();
+  if (!stolen) return stuck("the stranger could not create: " + stolen.error().message());
 
   world.cut(world.host_of(ours));
   world.heal(owner, 0);
   world.run_for(20s);
   world.unwatch(ear);
-  if (answer) return "the lock was granted with a stranger's node before us: " + stolen->path;
+  if (answer) {
+    return Violation{Invariant::kServerOrder,
+                     "the lock was granted with a stranger's node before us: " + stolen->path,
+                     world.now()};
+  }
   return std::nullopt;
 }
 
-std::optional<std::string> play_lost_create() {
+std::optional<Violation> play_lost_create() {
   // Where it attaches again is luck.
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     if (auto what = play_lost_create(seed)) return what;

@@ -141,14 +141,13 @@ class Scenario {
 
 }  // namespace
 
-std::optional<std::string> play_lease_edges() {
+std::optional<Violation> play_lease_edges() {
   for (const std::chrono::milliseconds tick : {kTimeout / 2, kTimeout * 32 / 100}) {
     for (const Gap gap : {Gap::kNone, Gap::kPause, Gap::kHold}) {
       for (int variant = 0; variant < 8; ++variant) {
         for (const Duration early : {Duration(0), Duration(5ms), Duration(50ms), Duration(150ms)}) {
           const Edge edge{tick, gap, variant % 2 == 1, 1 + variant / 2 % 2, variant / 4, early};
-          const auto violation = Scenario(edge).play();
-          if (violation) return std::string(name(violation->invariant)) + ": " + violation->what;
+          if (auto violation = Scenario(edge).play()) return violation;
         }
       }
     }

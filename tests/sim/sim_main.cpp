@@ -14,7 +14,7 @@
 #include <fmt/core.h>
 
 #include "base/mutant.hpp"
-#include "sim/directed.hpp"
+#include "sim/mutants.hpp"
 #include "sim/plan.hpp"
 #include "sim/run.hpp"
 #include "sim/shrink.hpp"
@@ -175,60 +175,37 @@ class Search {
 };
 
 #ifdef LATCHKEY_MUTANTS
-/// Guids do not repeat by chance, and a lease is used to its edge too rarely.
-using Directed = std::optional<std::string> (*)();
-Directed directed_for(base::Mutant mutant) {
-  switch (mutant) {
-    case base::Mutant::kNoOwnerCheck: return play_stolen_guid;
-    case base::Mutant::kSearchWithoutSync: return play_lost_create;
-    case base::Mutant::kReceiveTime:
-    case base::Mutant::kReadHeartbeat:
-    case base::Mutant::kNoTickDoubt:
-    case base::Mutant::kNoBeatDoubt:
-    case base::Mutant::kOwnTrip:
-    case base::Mutant::kNoDrift: return play_lease_edges;
-    default: return nullptr;
-  }
+void show_smallest(const Quarry& quarry, const Catch& caught) {
+  base::mutant = quarry.mutant;
+  const Plan small = shrink(hunting_plan(quarry, caught.seed), caught.violation.invariant);
+  fmt::print("  smallest: {}, {} ms\n  {}\n", describe(small), small.length / 1ms,
+             describe(play(small)));
+  base::mutant = base::Mutant::kNone;
 }
 
-/// Makes one classic mistake after the other and looks for a seed that shows it.
+/// Makes one classic mistake after the other and looks for what shows it.
 int hunt_mutants(const Options& options) {
+  std::size_t hunted = 0;
   std::size_t alive = 0;
-  for (std::size_t i = 1; i < base::kMutants; ++i) {
-    if (!options.mutant.empty() && options.mutant != base::kMutantNames.at(i)) continue;
+  for (const Quarry& quarry : quarries()) {
+    const std::string_view name = base::kMutantNames.at(static_cast<std::size_t>(quarry.mutant));
+    if (!options.mutant.empty() && options.mutant != name) continue;
+    ++hunted;
     const auto start = Clock::now();
-    base::mutant = static_cast<base::Mutant>(i);
-    if (const auto directed = directed_for(base::mutant)) {
-      const auto what = directed();
-      fmt::print("{}  {:<20} by a directed schedule: {}\n", what ? "caught" : "ALIVE ",
-                 base::kMutantNames.at(i), what.value_or("nothing seen"));
-      if (!what) ++alive;
-      continue;
-    }
-    std::optional<Outcome> caught;
-    std::uint64_t seed = options.seed;
     const auto elapsed = [&] {
       return std::chrono::duration<double>(Clock::now() - start).count();
     };
-    for (; !caught && elapsed() < options.seconds; ++seed) {
-      const Plan plan = draw_plan(seed);
-      // A simulated follower takes an answer without a record for a refusal, and stumbles.
-      if (base::mutated(base::Mutant::kReplyEarly) && plan.world.followers > 0) continue;
-      Outcome outcome = play(plan);
-      if (outcome.violation) caught = std::move(outcome);
-    }
-    if (!caught) {
-      ++alive;
-      fmt::print("ALIVE   {:<20} after {} seeds\n", base::kMutantNames.at(i), seed - options.seed);
-    } else {
-      fmt::print("caught  {:<20} by seed {} ({:.1f} s): {}: {}\n", base::kMutantNames.at(i),
-                 caught->seed, elapsed(), name(caught->violation->invariant),
-                 caught->violation->what);
-    }
+    const auto caught =
+        hunt(quarry, options.seed, [&](std::uint64_t) { return elapsed() < options.seconds; });
+    const bool is_caught = caught && caught->is_expected && !caught->innocent;
+    if (!is_caught) ++alive;
+    fmt::print("{}  {:<20} {:5.1f} s  {}\n", is_caught ? "caught" : "ALIVE ", name, elapsed(),
+               caught ? describe(*caught) : "nothing seen");
+    if (caught && options.shrink && caught->seed != 0) show_smallest(quarry, *caught);
     std::fflush(stdout);
   }
-  fmt::print("{} mutants, {} alive\n", base::kMutants - 1, alive);
-  return alive == 0 ? 0 : 1;
+  fmt::print("{} mutants, {} alive\n", hunted, alive);
+  return alive == 0 && hunted > 0 ? 0 : 1;
 }
 #endif
 
