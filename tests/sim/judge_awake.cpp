@@ -44,9 +44,10 @@ std::vector<const Judge::Place*> Judge::admissible(const Resource& resource) {
 bool Judge::is_asleep(const Resource& resource, const Place& place) {
   const auto& [zxid, entry] = place;
   const auto has = [&, number = zxid](const Resource& other) {
-    return &other != &resource && other.queue.contains(number);
+    return &other != &resource && other.ever.contains(number);
   };
-  // Who wants several locks may wait in another queue.
+  // Who wants several locks may wait in another queue, even if another hand has removed its entry
+  // there: it finds out when its turn comes.
   if (std::ranges::any_of(resources_, has)) return false;
   for (const auto& [id, hold] : holds_) {
     if (std::ranges::find(hold.nodes, entry.path) != hold.nodes.end()) return false;
