@@ -141,6 +141,7 @@ class Loop {
       if (auto* grant = std::get_if<Tenure::Grant>(&*news)) {
         grant_ = std::move(*grant);
         status_.granted = BootClock::now();
+        status_.error.clear();
         say(fmt::format("holds {} with token {}", grant_.lock, grant_.token));
         tell(keeping::Granted{});
       } else if (auto* refusal = std::get_if<Tenure::Refusal>(&*news)) {
@@ -225,6 +226,11 @@ class Loop {
 
   void carry_out(const keeping::Warn&) const {
     complain(fmt::format("{} is lost; the command runs on, as --on-lost=warn says", grant_.lock));
+  }
+
+  void carry_out(const keeping::SayTooLate&) {
+    status_.error = fmt::format("{} was lost before the command could start", grant_.lock);
+    complain(status_.error);
   }
 
   void carry_out(const keeping::Release&) {

@@ -83,6 +83,7 @@ void Keeper::on(const Granted&) {
   if (state_ != State::kWaiting) return;
   asked_ = false;
   lost_ = now_ >= kill_at(lease_);  // We slept, or the machine did.
+  if (lost_ && !leaving_) actions_.emplace_back(SayTooLate{});
   if (leaving_ || job_stopped_ || lost_) return release();
   state_ = State::kRunning;
   started_at_ = now_;
@@ -252,7 +253,8 @@ bool Keeper::ends_after_this() const {
 int Keeper::final_code() const {
   if (leaving_) return *leaving_;
   if (failure_) return *failure_;
-  if (lost_ && rules_.on_lost == Rules::OnLost::kStop) return kLost;
+  // Whoever lets a command run on has to have one.
+  if (lost_ && (!ending_ || rules_.on_lost == Rules::OnLost::kStop)) return kLost;
   return exit_code_of(ending_.value_or(Ending{kOk, 0}));
 }
 

@@ -90,6 +90,8 @@ struct StopFront {
 };
 /// Say that the lock is lost and the command runs on.
 struct Warn {};
+/// Say that the lock came when it was as good as lost again, and nothing was run.
+struct SayTooLate {};
 /// Let go of the lock. Answered by Released.
 struct Release {};
 struct Exit {
@@ -97,7 +99,7 @@ struct Exit {
 };
 
 using Action = std::variant<Contend, Withdraw, Start, SignalGroup, SignalAll, GiveTerminal,
-                            StopFront, Warn, Release, Exit>;
+                            StopFront, Warn, SayTooLate, Release, Exit>;
 using Actions = std::vector<Action>;
 
 /// What the session knows of the lease at this moment. Every answered heartbeat moves it on.

@@ -25,6 +25,7 @@ std::string text_of(const Action& action) {
     std::string operator()(const GiveTerminal&) const { return "terminal"; }
     std::string operator()(const StopFront& what) const { return number("stop", what.number); }
     std::string operator()(const Warn&) const { return "warn"; }
+    std::string operator()(const SayTooLate&) const { return "too late"; }
     std::string operator()(const Release&) const { return "release"; }
     std::string operator()(const Exit& what) const { return number("exit", what.code); }
     static std::string number(const std::string& word, int value) {
@@ -213,11 +214,13 @@ TEST_F(KeeperTest, H95_ALossIsNotWaitedOut) {
 }
 
 TEST_F(KeeperTest, H95_AGrantThatComesTooLateStartsNothing) {
-  make();
-  now_ = lease_.deadline;
+  for (const auto on_lost : {Rules::OnLost::kStop, Rules::OnLost::kWarn}) {
+    make({.on_lost = on_lost});
+    now_ = lease_.deadline;
 
-  EXPECT_THAT(tell(Granted{}), ElementsAre("release"));
-  EXPECT_THAT(tell(Released{}), ElementsAre("exit 75"));
+    EXPECT_THAT(tell(Granted{}), ElementsAre("too late", "release"));
+    EXPECT_THAT(tell(Released{}), ElementsAre("exit 75"));
+  }
 }
 
 TEST_F(KeeperTest, H95_OnlyAWarningIfThatIsWhatWasAskedFor) {
