@@ -266,12 +266,14 @@ class Loop {
   }
 
   /// A shell script ends with Ctrl-C only if the program in front of it does so by that signal, and
-  /// if the signal comes to the shell as well.
+  /// if the signal comes to the shell as well. A command that only returns 130 means its own.
   void end_as_the_terminal_meant() const {
     if (exit_ != keeping::exit_code_of({-1, SIGINT})) return;
+    const bool passed_on = status_.signal == SIGINT;  // It came to us, and so to our group.
     if (keeper_.ending()) {
-      if (job_.was_in_foreground()) return channel_.send({Kind::kEndJobBy, SIGINT});
-      if (status_.signal == SIGINT && job_.is_ours_to_give()) channel_.send({Kind::kEndBy, SIGINT});
+      if (keeper_.ending()->signal != SIGINT) return;
+      if (job_.was_in_foreground() && !passed_on) return channel_.send({Kind::kEndJobBy, SIGINT});
+      if (passed_on && job_.is_ours_to_give()) channel_.send({Kind::kEndBy, SIGINT});
     } else if (job_.is_ours_to_give()) {
       channel_.send({Kind::kEndBy, SIGINT});
     }
