@@ -211,7 +211,8 @@ std::vector<keeping::Event> Job::reap() {
     leader_lives_ = false;
     events.emplace_back(keeping::CommandEnded{WIFEXITED(status)
                                                   ? keeping::Ending{WEXITSTATUS(status), 0}
-                                                  : keeping::Ending{-1, WTERMSIG(status)}});
+                                                  : keeping::Ending{-1, WTERMSIG(status)},
+                                              was_in_foreground_});
   }
 }
 

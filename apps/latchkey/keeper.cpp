@@ -20,6 +20,11 @@ bool ends_commands(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
+/// Ctrl-C, Ctrl-\ and a terminal that goes.
+bool is_of_terminals(int signal) {
+  return signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
+}
+
 /// SIGSTOP is not among them: nobody but the command was meant.
 bool stops_jobs(int signal) { return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
 
@@ -176,6 +181,7 @@ void Keeper::on(const CommandStopped& event) {
 void Keeper::on(const CommandEnded& event) {
   if (state_ != State::kRunning) return;
   ending_ = event.ending;
+  if (event.had_terminal && is_of_terminals(event.ending.signal)) ending_wanted_ = true;
   if (ending_wanted_ && !asked_to_end_at_) ask_to_end();
 }
 

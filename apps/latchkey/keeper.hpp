@@ -53,6 +53,7 @@ struct CommandStopped {
 };
 struct CommandEnded {
   Ending ending;
+  bool had_terminal = false;  ///< So the terminal's signals came to it and not to us.
 };
 /// No process of the command is left, descendants included.
 struct AllGone {};

@@ -235,6 +235,29 @@ TEST_F(KeeperTest, H95_OnlyAWarningIfThatIsWhatWasAskedFor) {
   EXPECT_THAT(tell(Released{}), ElementsAre("exit 0"));
 }
 
+TEST_F(KeeperTest, H96_WhoeverSurvivesTheTerminalsSignalIsAskedToEnd) {
+  for (const int number : {SIGINT, SIGQUIT, SIGHUP}) {
+    keeper_.reset();
+    run();
+
+    EXPECT_THAT(tell(CommandEnded{{-1, number}, true}), ElementsAre(kTerm));
+    EXPECT_THAT(tick_at(now_ + 5s), ElementsAre(kKill));
+    EXPECT_THAT(tell(AllGone{}), ElementsAre("release"));
+    now_ = kStart;
+  }
+}
+
+TEST_F(KeeperTest, H101_WhoeverSurvivesASignalOfTheCommandsOwnIsWaitedFor) {
+  for (const CommandEnded& end :
+       {CommandEnded{{-1, SIGINT}, false}, CommandEnded{{-1, SIGSEGV}, true},
+        CommandEnded{{130, 0}, true}}) {
+    keeper_.reset();
+    run();
+
+    EXPECT_THAT(tell(end), IsEmpty());
+  }
+}
+
 TEST_F(KeeperTest, H97_AKilledFrontTakesTheCommandAlong) {
   run();
 

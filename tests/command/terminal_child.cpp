@@ -12,6 +12,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <utility>
 
 namespace latchkey::test_support {
 
@@ -36,7 +37,11 @@ TerminalChild::~TerminalChild() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  ::close(master_);
+  hang_up();
+}
+
+void TerminalChild::hang_up() {
+  if (master_ >= 0) ::close(std::exchange(master_, -1));
 }
 
 void TerminalChild::type(std::string_view keys) {

@@ -30,6 +30,8 @@ class TerminalChild {
   TerminalChild& operator=(const TerminalChild&) = delete;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
+  /// The terminal is gone, as when its window is closed.
+  void hang_up();
   void type(std::string_view keys);
   /// Reads until `part` has come after what an earlier call has found. False at the deadline.
   [[nodiscard]] bool shows(std::string_view part, Deadline deadline);

@@ -1,0 +1,73 @@
+#include <csignal>
+
+#include "command/run_fixture.hpp"
+#include "support/fault_proxy.hpp"
+
+/// What people see who sit at a terminal: their keys, their prompt, and what becomes of a script.
+namespace latchkey::test_support {
+
+class AtTerminal : public RunCommand {
+ protected:
+  /// One line of bash, in a terminal of its own.
+  TerminalChild script(const std::string& text) const { return on_terminal({"bash", "-c", text}); }
+};
+
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+INSTANTIATE_TEST_SUITE_P(Apache, AtTerminal, testing::Values(RunService::kApache));
+INSTANTIATE_TEST_SUITE_P(Embedded, AtTerminal, testing::Values(RunService::kEmbedded));
+
+constexpr std::string_view kCtrlC = "\x03";
+constexpr std::string_view kCtrlZ = "\x1a";
+constexpr std::string_view kCtrlBackslash = "\x1c";
+
+TEST_P(AtTerminal, H99_ACommandThatReturns130EndsNoScript) {
+  TerminalChild terminal =
+      script(line({"run", name_, "--", "sh", "-c", "exit 130"}) + "; echo next=$?");
+
+  EXPECT_EQ(terminal.wait(soon()), code(0));
+  EXPECT_THAT(terminal.output(), HasSubstr("next=130"));
+}
+
+TEST_P(AtTerminal, H96_TheTerminalsSignalsReachThoseWhoLeftTheGroup) {
+  for (const std::string_view key : {kCtrlC, kCtrlBackslash}) {
+    std::filesystem::remove(file("far"));
+    TerminalChild terminal =
+        script(line({"run", name_, "--", "sh", "-c",
+                     "setsid sh -c \"echo \\$\\$ > " + file("far") +
+                         "; exec sleep 1000\" & echo on; exec sleep 1000"}));
+    ASSERT_TRUE(terminal.shows("on", soon())) << terminal.output();
+    const pid_t far = pid_in(file("far"));
+
+    terminal.type(key);
+
+    EXPECT_TRUE(terminal.wait(soon())) << terminal.output();
+    EXPECT_TRUE(goes(far));
+    EXPECT_TRUE(is_free());
+  }
+}
+
+TEST_P(AtTerminal, H96_ATerminalThatGoesTakesEverybodyAlong) {
+  std::optional<TerminalChild> terminal;
+  terminal.emplace(std::vector<std::string>{"bash", "-c",
+                                            line({"run", name_, "--", "sh", "-c",
+                                                  "setsid sh -c \"echo \\$\\$ > " + file("far") +
+                                                      "; exec sleep 1000\" & echo $$ > " +
+                                                      file("pid") + "; exec sleep 1000"}) +
+                                                "; true"},
+                   user_.environment());
+  const pid_t far = pid_in(file("far"));
+  const pid_t near = held_by();
+
+  terminal->hang_up();
+
+  EXPECT_TRUE(goes(near));
+  EXPECT_TRUE(goes(far));
+  EXPECT_EQ(run({"run", "-w", "60", name_, "true"}).status, code(0));
+}
+
+}  // namespace
+}  // namespace latchkey::test_support
