@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "exit_code.hpp"
+#include "signals.hpp"
 #include "words.hpp"
 
 namespace latchkey::app {
@@ -23,11 +24,6 @@ namespace {
 using Kind = Channel::Message::Kind;
 
 constexpr std::array kPassedOn = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-
-bool is_ignored(int number) {
-  struct sigaction action {};
-  return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 void set_blocked(int how, int number) {
   sigset_t one;

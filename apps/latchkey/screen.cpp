@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "signals.hpp"
 #include "terminal.hpp"
 
 namespace latchkey::app {
@@ -32,9 +33,12 @@ void put(std::string_view text) {
 Screen::Screen(Use use) : whole_(use == Use::kWhole), news_(::eventfd(0, EFD_CLOEXEC)) {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) ::sigaddset(&signals, number);
-  if (whole_) ::sigaddset(&signals, SIGTSTP);
+  ::sigaddset(&signals, SIGWINCH);
   if (whole_) ::sigaddset(&signals, SIGCONT);
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP}) {
+    if (number == SIGTSTP && !whole_) continue;
+    if (!is_ignored(number)) ::sigaddset(&signals, number);
+  }
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signals_ = ::signalfd(-1, &signals, SFD_CLOEXEC);
   enter();

@@ -14,9 +14,10 @@ namespace latchkey::app {
 ///     while (!screen.has_ended()) { screen.draw(lines); screen.wait(1'000); }
 ///     return screen.exit_code();
 ///
-/// SIGINT, SIGTERM, SIGHUP and SIGWINCH are kept from the process while it lives: make it before
-/// any thread. With kWhole the terminal shows nothing else, and has its old contents back in the
-/// end and while Ctrl-Z has stopped us. Thread safety: one thread at a time; ring() any thread.
+/// SIGINT, SIGQUIT, SIGTERM, SIGHUP and SIGWINCH are kept from the process while it lives: make it
+/// before any thread. What was ignored when we were started stays so. With kWhole the terminal
+/// shows nothing else, and has its old contents back in the end and while Ctrl-Z has stopped us.
+/// Thread safety: one thread at a time; ring() any thread.
 class Screen {
  public:
   enum class Use { kLines, kWhole };

@@ -69,5 +69,31 @@ TEST_P(AtTerminal, H96_ATerminalThatGoesTakesEverybodyAlong) {
   EXPECT_EQ(run({"run", "-w", "60", name_, "true"}).status, code(0));
 }
 
+TEST_P(AtTerminal, WatchGivesTheTerminalBackWhateverKeyEndsIt) {
+  for (const std::string_view key : {kCtrlC, kCtrlBackslash}) {
+    TerminalChild watch = on_terminal(user_.command({"watch", name_}));
+    ASSERT_TRUE(watch.shows("q or Ctrl-C ends", soon())) << watch.output();
+
+    watch.type(key);
+
+    EXPECT_EQ(watch.wait(soon()), code(key == kCtrlC ? 130 : 131));
+    EXPECT_THAT(watch.output(), testing::EndsWith("\033[?25h\033[?1049l"));
+  }
+}
+
+TEST_P(AtTerminal, H99_WatchLeavesIgnoredWhatWasIgnored) {
+  const auto watch = start_in("trap '' HUP INT; exec \"$@\"", {"watch", name_});
+  ASSERT_TRUE(watch->wait_for_line("free", soon()));
+
+  watch->signal(SIGHUP);
+  watch->signal(SIGINT);
+  const auto holder = start({"run", name_, "--", "sh", "-c", "echo on; read x"});
+  ASSERT_TRUE(holder->wait_for_line("on", soon()));
+
+  EXPECT_TRUE(watch->wait_for_line("held by", soon())) << "it has gone on";
+  watch->signal(SIGTERM);
+  EXPECT_EQ(watch->wait(soon()), code(143));
+}
+
 }  // namespace
 }  // namespace latchkey::test_support
