@@ -4,7 +4,6 @@
 
 #include <array>
 #include <condition_variable>
-#include <cstdio>
 #include <mutex>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,7 @@
 #include "elect_tenure.hpp"
 #include "exit_code.hpp"
 #include "json.hpp"
+#include "terminal.hpp"
 
 namespace latchkey::app {
 namespace {
@@ -50,22 +50,24 @@ int observe(const ElectOptions& options, const std::string& path) {
     std::mutex mutex;
     std::condition_variable changed;
     std::optional<Error> error;
+    bool unheard = false;
   };
   const auto end = std::make_shared<End>();
   const LeaderWatch watch(*session, path,
                           [end, json = options.json](Result<std::optional<Leader>> leader) {
-                            if (leader) {
-                              fmt::print("{}\n", format_leader(*leader, json));
-                              std::fflush(stdout);
-                              return;
-                            }
+                            if (leader && print_lines({format_leader(*leader, json)})) return;
                             const std::lock_guard lock(end->mutex);
-                            end->error = leader.error();
+                            if (leader) {
+                              end->unheard = true;
+                            } else {
+                              end->error = leader.error();
+                            }
                             end->changed.notify_all();
                           });
   std::unique_lock lock(end->mutex);
-  end->changed.wait(lock, [&] { return end->error.has_value(); });
-  return complain("elect", *end->error);
+  end->changed.wait(lock, [&] { return end->error || end->unheard; });
+  if (end->unheard) return kOk;  // As of every command, it is told in the end.
+  return complain("elect", in_our_words(*end->error, options.service));
 }
 
 int elect(const ElectOptions& options, const std::vector<std::string>& words) {

@@ -262,6 +262,26 @@ Result<std::string> service_address(const ServiceOptions& options) {
                     : Result(place->connect);
 }
 
+Error in_our_words(const Error& error, const ServiceOptions& options) {
+  if (error != Code::kSessionLost) return error;
+  const Result<Place> place = find_place(options);
+  if (!place) return error;
+  const std::string where =
+      place->own ? "your own server (its log is " + place->own->folder + "/server.log)"
+                 : place->connect + ", the address from " + place->source;
+  return Error(error.code(),
+               fmt::format("the session is over: nothing was heard in time from {}. Does the "
+                           "server run, and may this host reach it? latchkey doctor looks; then "
+                           "start this again",
+                           where));
+}
+
+Result<milliseconds> wanted_timeout(const ServiceOptions& options) {
+  const Result<Place> place = find_place(options);
+  if (!place) return place.error();
+  return place->timeout;
+}
+
 Result<bool> is_encrypted(const ServiceOptions& options) {
   const Result<Place> place = find_place(options);
   if (!place) return place.error();

@@ -158,6 +158,33 @@ TEST_P(FollowCommand, WhoseSessionEndsRunsForTheLeadOnANewOne) {
   EXPECT_EQ(ann->wait(soon()), code(143));
 }
 
+TEST_P(FollowCommand, WhoLosesTheServerSaysWhichAndWhatToTry) {
+  const auto holder = hold();
+  held_by();
+  const std::vector<std::vector<std::string>> followers = {{"watch", name_},
+                                                           {"wait", name_},
+                                                           {"elect", "--observe", name_},
+                                                           {"run", name_, "true"}};
+  for (std::vector<std::string> words : followers) {
+    FaultProxy proxy(connect_);
+    words.insert(words.begin() + 1,
+                 {"-z", proxy.connect_string(), "--session-timeout", kQuickTimeout});
+    const auto follower = start_in("exec \"$@\" 2>" + file("err"), words);
+    const auto looks = [&] {
+      return proxy.log().count(requests_of(wire::Op::kGetChildren)) +
+             proxy.log().count(requests_of(wire::Op::kGetChildren2));
+    };
+    ASSERT_TRUE(eventually([&] { return looks() > 0; }, soon())) << words[0];
+
+    proxy.refuse();
+    proxy.reset_all();
+
+    EXPECT_EQ(follower->wait(soon()), code(75)) << words[0];
+    EXPECT_THAT(contents(file("err")), HasSubstr(proxy.connect_string())) << words[0];
+    EXPECT_THAT(contents(file("err")), HasSubstr("latchkey doctor")) << words[0];
+  }
+}
+
 TEST_P(FollowCommand, ALockDelayKeepsTheNextFromFollowingOneThatVanished) {
   const auto holder = hold({"--session-timeout", kQuickTimeout, "--lock-delay", "1h"});
   held_by();

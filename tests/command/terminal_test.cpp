@@ -81,6 +81,26 @@ TEST_P(AtTerminal, WatchGivesTheTerminalBackWhateverKeyEndsIt) {
   }
 }
 
+TEST_P(AtTerminal, WatchHearsKeysAndSaysThatItIsCutOffWhateverTheServerDoes) {
+  for (const std::vector<std::string>& what : {std::vector<std::string>{"watch"}, {"watch", name_}}) {
+    FaultProxy proxy(connect_);
+    std::vector<std::string> words = what;
+    // Much longer than anybody waits for a key to do something.
+    words.insert(words.end(), {"-z", proxy.connect_string(), "--session-timeout", "40s"});
+    TerminalChild watch = on_terminal(user_.command(words));
+    ASSERT_TRUE(watch.shows(what.size() == 1 ? "locks below" : "free", soon())) << watch.output();
+
+    proxy.refuse();
+    proxy.reset_all();
+
+    EXPECT_TRUE(watch.shows("no connection", soon())) << watch.output();
+    const Instant before = BootClock::now();
+    watch.type("q");
+    EXPECT_EQ(watch.wait(soon()), code(0));
+    EXPECT_LT(BootClock::now() - before, 15s) << "it waited for the server";
+  }
+}
+
 TEST_P(AtTerminal, H99_WatchLeavesIgnoredWhatWasIgnored) {
   const auto watch = start_in("trap '' HUP INT; exec \"$@\"", {"watch", name_});
   ASSERT_TRUE(watch->wait_for_line("free", soon()));

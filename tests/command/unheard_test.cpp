@@ -96,6 +96,16 @@ TEST_P(Unheard, StandardOutputThatTakesNothingIsAnError) {
   EXPECT_EQ(full->wait(soon()), code(71));
 }
 
+TEST_P(Unheard, FollowersEndWhenStandardOutputTakesNothing) {
+  const std::vector<std::vector<std::string>> followers = {
+      {"watch", name_}, {"watch", "--json", name_}, {"elect", "--observe", name_}};
+  for (const std::vector<std::string>& words : followers) {
+    const auto full = start_in("exec \"$@\" >/dev/full", words);
+
+    EXPECT_EQ(full->wait(soon()), code(71)) << words[0];
+  }
+}
+
 TEST_P(Unheard, AWishThatComesBeforeTheGrantIsForTheHolderItBecomes) {
   const auto holder = hold();
   held_by();
