@@ -19,6 +19,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "command_options.hpp"
 #include "daemon.hpp"
 #include "exit_code.hpp"
 #include "hold_note.hpp"
@@ -40,11 +41,13 @@ struct HoldOptions {
   ServiceOptions service;
   std::string name;
   std::int64_t for_ms = 0;
-  std::int64_t wait_ms = 0;  ///< 0: for ever, unless `now`.
+  std::optional<std::int64_t> wait_ms;  ///< Nothing: for ever, unless `now`. 0 is `now`.
   bool now = false;
   std::string reason;
   std::string owner;
   bool force = false;
+
+  [[nodiscard]] bool tries_once() const { return now || wait_ms == 0; }
 };
 
 /// "ann@db1"
@@ -57,7 +60,7 @@ std::string this_person() {
 }
 
 Deadline wait_deadline(const HoldOptions& options) {
-  return options.wait_ms == 0 ? Deadline::never() : deadline_in(milliseconds(options.wait_ms));
+  return options.wait_ms ? deadline_in(milliseconds(*options.wait_ms)) : Deadline::never();
 }
 
 // The keeper.
@@ -89,7 +92,7 @@ void stop_when_unheard(const std::stop_token& over, std::stop_source& stop) {
 }
 
 Result<Lease> take(const Mutex& mutex, const HoldOptions& options) {
-  if (options.now) return mutex.try_lock();
+  if (options.tries_once()) return mutex.try_lock();
   std::stop_source unwanted;
   std::jthread listener([&](const std::stop_token& over) { stop_when_unheard(over, unwanted); });
   return mutex.lock(wait_deadline(options), unwanted.get_token());
@@ -159,8 +162,11 @@ Daemon keeper_of(const HoldOptions& options) {
     daemon.words.insert(daemon.words.end(), words);
   };
   if (!options.reason.empty()) add({"--reason", options.reason});
-  if (options.now) add({"--nonblock"});
-  if (options.wait_ms != 0) add({"--wait", fmt::format("{}ms", options.wait_ms)});
+  if (options.tries_once()) {
+    add({"--nonblock"});
+  } else if (options.wait_ms) {
+    add({"--wait", fmt::format("{}ms", *options.wait_ms)});
+  }
   const std::vector<std::string> service = service_words(options.service);
   daemon.words.insert(daemon.words.end(), service.begin(), service.end());
   add({"--", options.name});
@@ -192,7 +198,7 @@ int hold(const HoldOptions& options) {
     const int code = exit_code_of(failure->code());
     if (code != ExitCode::kBusy) return complain("hold", *failure);
     say("latchkey hold: {0} is taken{1}; latchkey who {0} says by whom\n", printable(options.name),
-        options.now ? "" : " and did not become free in time");
+        options.tries_once() ? "" : " and did not become free in time");
     return code;
   }
   say("Held until {}; latchkey release {} ends it before.\n",
@@ -246,7 +252,8 @@ Command add_hold(CLI::App& app) {
   add_duration(*command, "--for", options->for_ms, "How long, at most")->required();
   add_text(*command, "--reason", options->reason, "TEXT", "Shown to those who look");
   CLI::Option* now = command->add_flag("-n,--nonblock", options->now, "Do not wait for it");
-  add_duration(*command, "-w,--wait", options->wait_ms, "Wait for it at most so long")
+  add_duration_or_zero(*command, "-w,--wait", options->wait_ms, "TIME",
+                       "Wait for it at most so long; 0 is -n")
       ->excludes(now);
   add_service_options(*command, options->service);
   command->footer(
@@ -266,7 +273,7 @@ Command add_hold_keeper(CLI::App& app) {
   CLI::App* command = app.add_subcommand("hold-keeper", "The process behind latchkey hold");
   command->add_option("NAME", options->name)->required();
   add_duration(*command, "--for", options->for_ms, "")->required();
-  add_duration(*command, "--wait", options->wait_ms, "");
+  add_duration_or_zero(*command, "--wait", options->wait_ms, "TIME", "");
   command->add_flag("--nonblock", options->now);
   command->add_option("--reason", options->reason);
   command->add_option("--owner", options->owner)->required();

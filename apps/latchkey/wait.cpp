@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "command_options.hpp"
 #include "exit_code.hpp"
 #include "options.hpp"
 #include "queue_view.hpp"
@@ -19,30 +22,68 @@
 namespace latchkey::app {
 namespace {
 
-struct WaitOptions {
+struct AskOptions {
   ServiceOptions service;
   std::string name;
-  std::int64_t wait_ms = 0;  ///< 0: for ever.
+  std::optional<std::int64_t> wait_ms;  ///< Nothing: as long as it takes. 0: one look.
   bool force = false;
 };
 
-Deadline deadline_of(const WaitOptions& options) {
-  return options.wait_ms == 0 ? Deadline::never()
-                              : deadline_in(std::chrono::milliseconds(options.wait_ms));
+Deadline deadline_of(const AskOptions& options) {
+  return options.wait_ms ? deadline_in(std::chrono::milliseconds(*options.wait_ms))
+                         : Deadline::never();
 }
 
-int wait(const WaitOptions& options) {
+/// However short somebody's patience is, a server that has let us in may say something.
+constexpr std::chrono::seconds kFirstLook(5);
+
+/// What a wait has seen last. Any thread.
+class LastSeen {
+ public:
+  void put(const Queue& queue) {
+    const std::lock_guard lock(mutex_);
+    queue_ = queue;
+  }
+  [[nodiscard]] std::optional<Queue> get() const {
+    const std::lock_guard lock(mutex_);
+    return queue_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Queue> queue_;
+};
+
+int wait(const AskOptions& options) {
   const Result<std::string> path = lock_path(options.name);
   if (!path) return complain("wait", path.error());
   Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("wait", session.error());
   // Only from here: that there is a server does not depend on how patient somebody is.
-  const Result<void> freed = wait_until(*session, *path, is_free, deadline_of(options));
+  const Deadline first_look = deadline_in(kFirstLook);
+  const auto seen = std::make_shared<LastSeen>();
+  const auto looks_free = [seen](const Queue& queue) {
+    seen->put(queue);
+    return is_free(queue);
+  };
+  const Result<void> freed = wait_until(*session, *path, looks_free, deadline_of(options));
   if (freed) return kOk;
-  if (freed.error() != Code::kTimedOut) return complain("wait", freed.error());
-  const Result<Queue> lock = inspect(*session, *path, deadline_in(kAnswerPatience));
-  if (lock && is_free(*lock)) return kOk;
-  say("latchkey wait: not free in time; {}\n", lock ? queue_line(*lock) : lock.error().message());
+  if (freed.error() != Code::kTimedOut) {
+    return complain("wait", in_our_words(freed.error(), options.service));
+  }
+  // The time is over: whoever has seen the queue does not ask again.
+  std::optional<Queue> lock = seen->get();
+  if (!lock) {
+    Result<Queue> looked = inspect(*session, *path, first_look);
+    if (!looked) {
+      say("latchkey wait: the server has not answered in time: {}\n",
+          printable(looked.error().message()));
+      return ExitCode::kBusy;
+    }
+    lock = std::move(*looked);
+  }
+  if (is_free(*lock)) return kOk;
+  say("latchkey wait: not free in time; {}\n", queue_line(*lock));
   return ExitCode::kBusy;
 }
 
@@ -85,7 +126,7 @@ bool is_leaders(const std::string& node) {
   return node.find("latch-", node.rfind('/')) != std::string::npos;
 }
 
-int revoke_holders(const WaitOptions& options) {
+int revoke_holders(const AskOptions& options) {
   const Result<std::string> path = lock_path(options.name);
   if (!path) return complain("revoke", path.error());
   Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
@@ -104,7 +145,7 @@ int revoke_holders(const WaitOptions& options) {
     say("latchkey revoke: nobody holds {}\n", printable(options.name));
     return ExitCode::kBusy;
   }
-  if (options.wait_ms == 0) return kOk;
+  if (options.wait_ms.value_or(0) == 0) return kOk;
   const std::string directory = nodes->front() == *path ? path->substr(0, path->rfind('/')) : *path;
   const std::set<std::string> all(nodes->begin(), nodes->end());
   const auto gone = [&](const Queue& lock) {
@@ -113,33 +154,36 @@ int revoke_holders(const WaitOptions& options) {
     });
   };
   const Result<void> left = wait_until(*session, directory, gone, deadline_of(options));
-  return left ? kOk : complain("revoke", left.error());
+  return left ? kOk : complain("revoke", in_our_words(left.error(), options.service));
 }
 
 }  // namespace
 
 Command add_wait(CLI::App& app) {
-  const auto options = std::make_shared<WaitOptions>();
+  const auto options = std::make_shared<AskOptions>();
   CLI::App* command = app.add_subcommand("wait", "Wait until a lock is free, and take nothing");
   command->add_option("NAME", options->name, "The lock")->required();
-  add_duration(*command, "-w,--wait", options->wait_ms, "At most so long; else for ever");
+  add_duration_or_zero(*command, "-w,--wait", options->wait_ms, "TIME",
+                       "At most so long, 0 is one look; else for ever");
   add_service_options(*command, options->service);
   command->footer(
       "Examples:\n"
       "  latchkey wait deploy && echo over\n"
       "  latchkey wait -w 30s deploy\n"
       "\n"
-      "Exit code: 0 when nobody holds it and nobody waits for it, 1 if that took too long.\n"
+      "Exit code: 0 when nobody holds it and nobody waits for it, 1 if that took too long, 69 no\n"
+      "server, 75 the server was lost meanwhile.\n"
       "Somebody may take it right after: to have it to yourself use latchkey run.");
   return {command, [options] { return wait(*options); }};
 }
 
 Command add_revoke(CLI::App& app) {
-  const auto options = std::make_shared<WaitOptions>();
+  const auto options = std::make_shared<AskOptions>();
   CLI::App* command = app.add_subcommand("revoke", "Ask whoever holds a lock to let go");
   command->add_option("NAME", options->name, "The lock, or the path of one entry of its queue")
       ->required();
-  add_duration(*command, "-w,--wait", options->wait_ms, "Wait so long for them to let go");
+  add_duration_or_zero(*command, "-w,--wait", options->wait_ms, "TIME",
+                       "Wait so long for them to let go");
   command->add_flag("--force", options->force,
                     "Remove the holder's entry instead of asking: it has lost the lock then");
   add_service_options(*command, options->service);

@@ -16,6 +16,7 @@
 #include "command/terminal_child.hpp"
 #include "latchkey/mutex.hpp"
 #include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/shared_servers.hpp"
 
 /// ls, who, watch, wait, revoke, hold, release, doctor and gc against real servers.
@@ -152,6 +153,29 @@ TEST_P(LookCommand, WhoSaysWhetherSomebodyHoldsIt) {
   EXPECT_EQ(ran.status, kFine);
   EXPECT_THAT(ran.out, HasSubstr("pid " + std::to_string(::getpid())));
   EXPECT_THAT(ran.out, HasSubstr("nightly"));
+}
+
+TEST_P(LookCommand, AWaitOfNothingIsOneTry) {
+  EXPECT_EQ(user_.run({"wait", "-w", "0", path_}).status, kFine);
+  const Lease holder = hold(path_);
+
+  EXPECT_EQ(user_.run({"wait", "-w", "0", path_}).status, kNobody);
+  EXPECT_EQ(user_.run({"hold", "-w", "0", path_, "--for", "1h"}).status, kNobody);
+}
+
+TEST_P(LookCommand, AWaitEndsInTimeAlthoughTheServerHasFallenSilent) {
+  const Lease holder = hold(path_);
+  FaultProxy proxy(connect_);
+  const auto waiting = start({"wait", "-z", proxy.connect_string(), "--session-timeout", "40s",
+                              "-w", "10s", path_});
+  // It has seen who holds: what it does now is wait.
+  ASSERT_TRUE(eventually(
+      [&] { return proxy.log().count(requests_of(wire::Op::kGetData)) > 0; }, soon()));
+  const Instant before = BootClock::now();
+  proxy.hold(Hold::kBoth);
+
+  EXPECT_EQ(waiting->wait(soon()), kNobody);
+  EXPECT_LT(BootClock::now() - before, 30s) << "it asked once more";
 }
 
 TEST_P(LookCommand, WaitReturnsWhenItIsFree) {
