@@ -83,7 +83,10 @@ int elect(const ElectOptions& options, const std::vector<std::string>& words) {
   if (!keep_it) return misused("elect", keep_it.error().message(), options.status_fd);
   keep_it->rules.afterwards = keeping::Rules::Afterwards::kContendAgain;
   const std::string id = options.id.empty() ? own_id() : options.id;
-  return keep(*keep_it, [&] { return std::make_unique<ElectTenure>(options.service, *path, id); });
+  using Remarks = ElectTenure::Remarks;
+  const Remarks remarks = options.verbose ? Remarks::kYes : Remarks::kNo;
+  return keep(*keep_it,
+              [&] { return std::make_unique<ElectTenure>(options.service, *path, id, remarks); });
 }
 
 }  // namespace

@@ -16,8 +16,11 @@ constexpr Duration kLongestPause = 10s;
 
 }  // namespace
 
-ElectTenure::ElectTenure(ServiceOptions service, std::string path, std::string id)
-    : SessionTenure(std::move(service)), path_(std::move(path)), id_(std::move(id)) {}
+ElectTenure::ElectTenure(ServiceOptions service, std::string path, std::string id, Remarks remarks)
+    : SessionTenure(std::move(service)),
+      path_(std::move(path)),
+      id_(std::move(id)),
+      remarks_(remarks) {}
 
 ElectTenure::~ElectTenure() {
   close();
@@ -50,6 +53,7 @@ void ElectTenure::open() {
     if (session) {
       pause = kFirstPause;
       was_open_ = true;
+      if (remarks_ == Remarks::kYes) remark_on_timeout(*session, tell_);
       election_.emplace(*session_, path_,
                         ElectionOptions{.id = id_, .on_change = [this](const ElectionNews& news) {
                                           hear(news);
@@ -86,7 +90,7 @@ void ElectTenure::lead(const ElectionNews& news) {
   const auto tell = tell_;
   lock.unlock();
 
-  const std::string node = node_of(*news.token);
+  const std::string node = node_of(*news.token, news.over);
   term->on_over.emplace(news.over, [term = term.get(), tell, timeout] {
     std::unique_lock guard(term->mutex);
     if (term->is_over || !std::exchange(term->granted, false)) return;
@@ -108,12 +112,17 @@ void ElectTenure::answer(News news) {
   if (std::exchange(wanted_, false)) tell_(std::move(news));
 }
 
-std::string ElectTenure::node_of(const Token& token) {
+std::string ElectTenure::node_of(const Token& token, const std::stop_token& over) {
   std::optional<Session> session = this->session();
-  if (!session) return {};
-  const auto now = leader(*session, path_, deadline_in(1s));
-  const bool ours = now && *now && (*now)->token == token;
-  return ours ? path_ + "/" + (*now)->node : std::string();
+  const Deadline patience = deadline_in(kAnswerPatience);
+  while (session && !over.stop_requested() && !patience.has_passed(BootClock::now())) {
+    const auto now = leader(*session, path_, deadline_in(1s));
+    if (now && *now && (*now)->token == token) return path_ + "/" + (*now)->node;
+    if (!now && !is_retryable(now.error().code()) && now.error() != Code::kTimedOut) break;
+    // The server we are at has not heard of it yet.
+    static_cast<void>(session->sync(path_, deadline_in(1s)));
+  }
+  return {};
 }
 
 void ElectTenure::withdraw() {

@@ -15,7 +15,9 @@ namespace latchkey::app {
 /// replaced, for as long as it takes; only the first has to be had in time.
 class ElectTenure final : public SessionTenure {
  public:
-  ElectTenure(ServiceOptions service, std::string path, std::string id);
+  enum class Remarks { kNo, kYes };
+
+  ElectTenure(ServiceOptions service, std::string path, std::string id, Remarks remarks);
   ~ElectTenure() override;
 
   void contend(std::function<void(News)> tell) override;
@@ -38,10 +40,12 @@ class ElectTenure final : public SessionTenure {
   void hear(const ElectionNews& news);
   void lead(const ElectionNews& news);
   void answer(News news);
-  [[nodiscard]] std::string node_of(const Token& token);
+  /// Empty if the service does not say so for very long, or `over` comes first.
+  [[nodiscard]] std::string node_of(const Token& token, const std::stop_token& over);
 
   const std::string path_;
   const std::string id_;
+  const Remarks remarks_;
 
   // With the mutex.
   std::function<void(News)> tell_;

@@ -17,6 +17,7 @@
 #include <fmt/core.h>
 
 #include "exit_code.hpp"
+#include "latchkey/election.hpp"
 #include "session/host.hpp"
 #include "session/view.hpp"
 #include "status_line.hpp"
@@ -119,6 +120,11 @@ class Loop {
         }
       }
       if (std::holds_alternative<keeping::AllGone>(event)) tenure_->all_gone();
+      if (const auto* ended = std::get_if<keeping::CommandEnded>(&event)) {
+        say(ended->ending.signal != 0
+                ? fmt::format("the command was ended by signal {}", ended->ending.signal)
+                : fmt::format("the command ended with code {}", ended->ending.code));
+      }
       tell(event);
     }
   }
@@ -147,6 +153,8 @@ class Loop {
       } else if (auto* refusal = std::get_if<Tenure::Refusal>(&*news)) {
         refused(*refusal);
         tell(keeping::Refused{refusal->code});
+      } else if (const auto* remark = std::get_if<Tenure::Remark>(&*news)) {
+        say(remark->text);
       } else if (std::holds_alternative<Tenure::Wish>(*news)) {
         tell(keeping::Revoked{});
         complain(fmt::format("somebody asks for {}; the command is stopped", grant_.lock));
@@ -189,6 +197,7 @@ class Loop {
   }
 
   void carry_out(const keeping::Contend&) {
+    if (status_.granted != Instant::min()) say_again();
     tenure_->contend([mail = mail_](Tenure::News news) { mail->put(std::move(news)); });
   }
   void carry_out(const keeping::Withdraw&) { tenure_->withdraw(); }
@@ -248,6 +257,12 @@ class Loop {
     status_.error = refusal.text;
     if (refusal.text.empty()) return;
     if (refusal.said == Tenure::Refusal::Said::kAlways || options_.verbose) complain(refusal.text);
+  }
+
+  void say_again() const {
+    const bool rests = options_.rules.afterwards == keeping::Rules::Afterwards::kContendAgain &&
+                       BootClock::now() - status_.granted < ElectionOptions().short_term;
+    say(rests ? "queues again; the last term was short, so it rests first" : "queues again");
   }
 
   int leave() {

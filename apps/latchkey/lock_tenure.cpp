@@ -6,7 +6,11 @@
 #include <future>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "exit_code.hpp"
+#include "latchkey/inspect.hpp"
+#include "queue_view.hpp"
 #include "waiting_line.hpp"
 
 namespace latchkey::app {
@@ -19,6 +23,10 @@ constexpr Duration kShortestSearch = 5s;
 constexpr Duration kLongestSearch = 10s;
 /// Whoever gets the lock sooner than this sees no line about waiting.
 constexpr auto kSilence = 200ms;
+/// How often the line looks whether the terminal is ours.
+constexpr auto kLookAgain = 300ms;
+/// For one more look at the queue, by somebody whose time is over.
+constexpr Duration kLastLook = 1s;
 
 }  // namespace
 
@@ -28,10 +36,13 @@ LockWish lock_wish(const CommandOptions& options, const WaitOptions& wait,
   if (!wait.waits()) wish.wait = LockWish::Wait::kNo;
   if (wait.wait_ms) wish.patience = std::chrono::milliseconds(*wait.wait_ms);
   wish.busy_code = wait.conflict_code;
+  wish.path = *lock_path(options.name);
+  wish.job = ::getpgrp();
+  wish.verbose = options.verbose;
   if (::isatty(STDERR_FILENO) != 0) {
-    wish.while_waiting = [path = *lock_path(options.name)](const Session& session) {
-      return show_waiting(session, path);
-    };
+    wish.telling = LockWish::Telling::kLine;
+  } else if (options.verbose) {
+    wish.telling = LockWish::Telling::kRemarks;
   }
   return wish;
 }
@@ -87,12 +98,13 @@ Tenure::News LockTenure::ask(std::stop_source stop) {
     auto opened = search(deadline_in(within));
     if (!opened) return refusal_of(opened.error(), kNoServer);
     session = *opened;
+    if (wish_.verbose) remark_on_timeout(*session, tell_);
   }
   lock_ = wish_.make(*session);
   if (auto refusal = before_queue(*session, *lock_, stop)) return *refusal;
   auto lease = wait(*session, stop.get_token());
   if (auto why = why_stopped(*lock_)) return *why;
-  if (!lease) return refusal_of(lease.error(), wish_.busy_code);
+  if (!lease) return refuse(*session, lease.error());
   if (auto refusal = before_command(*session, *lock_)) return *refusal;
   if (lease->lost().stop_requested()) {
     return Refusal{kLost, lock_->path() + " was lost before the command could start"};
@@ -105,12 +117,36 @@ Result<Lease> LockTenure::wait(const Session& session, std::stop_token stop) con
   if (wish_.wait == LockWish::Wait::kNo) {
     return lock_->try_lock(deadline_in(kAnswerPatience), std::move(stop));
   }
-  if (!wish_.while_waiting) return lock_->lock(deadline_, std::move(stop));
+  if (wish_.telling == LockWish::Telling::kNothing) return lock_->lock(deadline_, std::move(stop));
   auto lease = lock_->lock_async(deadline_, std::move(stop)).future();
-  std::shared_ptr<void> line;
-  if (lease.wait_for(kSilence) != std::future_status::ready) line = wish_.while_waiting(session);
-  lease.wait();
+  if (lease.wait_for(kSilence) == std::future_status::ready) return lease.get();
+  if (wish_.telling == LockWish::Telling::kRemarks) {
+    const QueueWatch watch(session, wish_.path,
+                           [tell = tell_, id = session.id(), last = std::string()](
+                               const Result<Queue>& queue) mutable {
+                             if (!queue) return;
+                             std::string text = format_waiting(*queue, id);
+                             if (std::exchange(last, text) != text) tell(Remark{std::move(text)});
+                           });
+    lease.wait();
+    return lease.get();
+  }
+  WaitingLine line(session, wish_.path, wish_.job);
+  while (lease.wait_for(kLookAgain) != std::future_status::ready) line.refresh();
   return lease.get();
+}
+
+Tenure::Refusal LockTenure::refuse(Session& session, const Error& error) const {
+  Refusal refusal = refusal_of(in_our_words(error, wish_.service), wish_.busy_code);
+  if (!wish_.verbose || exit_code_of(error.code()) != kBusy) return refusal;
+  // Who is in the way, and not only the name of a node.
+  const Result<Queue> queue = inspect(session, wish_.path, deadline_in(kLastLook));
+  if (!queue || queue->holders().empty()) return refusal;
+  refusal.text = fmt::format("{}; {}",
+                             wish_.wait == LockWish::Wait::kNo ? "not to be had at once"
+                                                               : "not to be had in time",
+                             queue_line(*queue));
+  return refusal;
 }
 
 void LockTenure::listen() {

@@ -21,9 +21,12 @@ struct LockWish {
   Wait wait = Wait::kYes;
   Duration patience = Duration::max();
   int busy_code = 1;
-  /// Sees the session while we wait, for the line about the queue; may be empty. What it returns
-  /// goes when the wait is over.
-  std::function<std::shared_ptr<void>(const Session&)> while_waiting;
+  /// Whose queue is told of while we wait, and how: a line on the terminal, remarks, or not at all.
+  std::string path;
+  enum class Telling { kNothing, kLine, kRemarks };
+  Telling telling = Telling::kNothing;
+  pid_t job = -1;        ///< The process group that the shell knows.
+  bool verbose = false;  ///< Remarks are wanted.
 };
 
 /// The wish of a command line for what `make` makes.
@@ -65,6 +68,7 @@ class LockTenure : public SessionTenure {
  private:
   News ask(std::stop_source stop);
   [[nodiscard]] Result<Lease> wait(const Session& session, std::stop_token stop) const;
+  [[nodiscard]] Refusal refuse(Session& session, const Error& error) const;
   void listen();
 
   const LockWish wish_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace latchkey::app {
 namespace {
 
@@ -45,6 +47,15 @@ Result<Session> SessionTenure::search(Deadline deadline) {
   searching_ = false;
   if (opened) session_ = *opened;
   return opened;
+}
+
+void SessionTenure::remark_on_timeout(const Session& session,
+                                      const std::function<void(News)>& tell) const {
+  const Result<std::chrono::milliseconds> wanted = wanted_timeout(service_);
+  const std::chrono::milliseconds granted = session.timeout();
+  if (!wanted || *wanted == granted) return;
+  tell(Remark{fmt::format("the server grants a session time-out of {} ms and not {} ms",
+                          granted.count(), wanted->count())});
 }
 
 void SessionTenure::end() {

@@ -47,6 +47,9 @@ class SessionTenure : public Tenure {
   /// Waits for the thread, whatever it does. For destructors.
   void join();
 
+  /// If the server grants another time-out than was asked for, that is worth a remark.
+  void remark_on_timeout(const Session& session, const std::function<void(News)>& tell) const;
+
   [[nodiscard]] std::optional<Session> session() const;
 
   mutable std::mutex mutex_;

@@ -31,12 +31,16 @@ class Tenure {
   struct Loss {};
   /// Somebody asks us to let go. It is ours until we do.
   struct Wish {};
-  using News = std::variant<Grant, Refusal, Loss, Wish>;
+  /// For people who want to know more; nothing else comes of it.
+  struct Remark {
+    std::string text;
+  };
+  using News = std::variant<Grant, Refusal, Loss, Wish, Remark>;
 
   virtual ~Tenure() = default;
 
   /// Asks for it, with one Grant or Refusal for an answer; after a Grant there may be a Wish and a
-  /// Loss.
+  /// Loss, and a Remark at any time.
   virtual void contend(std::function<void(News)> tell) = 0;
   /// No longer asks: the answer comes soon, and whatever the server knows of us is removed.
   virtual void withdraw() = 0;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <mutex>
-#include <optional>
 
 #include "queue_view.hpp"
 #include "table.hpp"
@@ -22,27 +21,51 @@ std::string ordinal(int number) {
                                                         : "th");
 }
 
-class Line {
+}  // namespace
+
+class WaitingLine::Line {
  public:
+  explicit Line(pid_t job) : job_(job) {}
   ~Line() { clear(); }
 
   void show(const std::string& text) {
     const std::lock_guard lock(mutex_);
-    if (over_) return;
-    winsize size{};
-    std::size_t columns = 80;
-    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) columns = size.ws_col;
-    write("\r\033[K" + cut_to(printable(text), columns - 1));
-    shown_ = true;
+    text_ = text;
+    draw();
+  }
+
+  void refresh() {
+    const std::lock_guard lock(mutex_);
+    if (!is_ours()) {
+      shown_ = false;  // It is the shell's now, and has been scrolled away.
+    } else if (!shown_ && !text_.empty()) {
+      draw();
+    }
   }
 
   void clear() {
     const std::lock_guard lock(mutex_);
-    if (shown_ && !over_) write("\r\033[K");
+    if (shown_ && !over_ && is_ours()) write("\r\033[K");
     over_ = true;
   }
 
  private:
+  /// A terminal that is not the one our job is controlled by knows no jobs.
+  [[nodiscard]] bool is_ours() const {
+    const pid_t front = ::tcgetpgrp(STDERR_FILENO);
+    return front < 0 || front == job_;
+  }
+
+  void draw() {
+    shown_ = false;
+    if (over_ || !is_ours()) return;
+    winsize size{};
+    std::size_t columns = 80;
+    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) columns = size.ws_col;
+    write("\r\033[K" + cut_to(printable(text_), columns - 1));
+    shown_ = true;
+  }
+
   static void write(const std::string& text) {
     // A terminal that Ctrl-S has halted is not waited for: whoever calls us has more to do.
     pollfd terminal{STDERR_FILENO, POLLOUT, 0};
@@ -50,19 +73,12 @@ class Line {
     static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
   }
 
+  const pid_t job_;
   std::mutex mutex_;
+  std::string text_;
   bool shown_ = false;
   bool over_ = false;
 };
-
-struct Shown {
-  std::shared_ptr<Line> line;
-  std::optional<QueueWatch> watch;
-
-  ~Shown() { line->clear(); }
-};
-
-}  // namespace
 
 std::string format_waiting(const Queue& queue, std::int64_t session) {
   int place = 0;
@@ -81,14 +97,14 @@ std::string format_waiting(const Queue& queue, std::int64_t session) {
   return text;
 }
 
-std::shared_ptr<void> show_waiting(const Session& session, const Path& directory) {
-  auto shown = std::make_shared<Shown>();
-  shown->line = std::make_shared<Line>();
-  shown->watch.emplace(session, directory,
-                       [line = shown->line, id = session.id()](const Result<Queue>& queue) {
-                         if (queue) line->show("latchkey: " + format_waiting(*queue, id));
-                       });
-  return shown;
-}
+WaitingLine::WaitingLine(const Session& session, const Path& directory, pid_t job)
+    : line_(std::make_shared<Line>(job)),
+      watch_(session, directory, [line = line_, id = session.id()](const Result<Queue>& queue) {
+        if (queue) line->show("latchkey: " + format_waiting(*queue, id));
+      }) {}
+
+WaitingLine::~WaitingLine() { line_->clear(); }
+
+void WaitingLine::refresh() { line_->refresh(); }
 
 }  // namespace latchkey::app

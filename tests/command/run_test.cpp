@@ -319,5 +319,47 @@ TEST_P(RunCommand, WhoIsElectedQueuesAgainWhenItsCommandEnds) {
   EXPECT_TRUE(ann->wait(soon()));
 }
 
+TEST_P(RunCommand, VerboseSaysForWhomItWaitsAndWhoIsInTheWay) {
+  const auto holder = hold({"--reason", "the big move"});
+  held_by();
+  Session session = open();
+  const auto waiter = start_in("exec \"$@\" 2>" + file("err"), {"run", "-v", name_, "--", "sh", "-c",
+                                                                "exit 3"});
+  EXPECT_TRUE(eventually(
+      [&] {
+        return contents(file("err")).find("waiting for " + name_ + ", 1st in line; held by ") !=
+               std::string::npos;
+      },
+      soon()))
+      << contents(file("err"));
+
+  const Ran refused = run({"run", "-nv", name_, "true"});
+  EXPECT_EQ(refused.status, code(1));
+  EXPECT_THAT(refused.err, HasSubstr("not to be had at once; "));
+  EXPECT_THAT(refused.err, HasSubstr("the big move"));
+
+  holder->signal(SIGTERM);
+  EXPECT_EQ(waiter->wait(soon()), code(3));
+  EXPECT_THAT(contents(file("err")), HasSubstr("the command ended with code 3"));
+}
+
+TEST_P(RunCommand, VerboseSaysWhichTimeOutTheServerGrants) {
+  EXPECT_THAT(run({"run", "-v", "--session-timeout", "20d", name_, "true"}).err,
+              HasSubstr("and not 1728000000 ms"));
+  EXPECT_THAT(run({"run", "-v", name_, "true"}).err, Not(HasSubstr("time-out")));
+}
+
+TEST_P(RunCommand, AnElectionSaysThatTheCommandFailedAndThatItRests) {
+  const auto ann = start_in("exec \"$@\" 2>" + file("err"),
+                            {"elect", "-v", name_, "--", "sh", "-c", "echo term; exit 7"});
+  ASSERT_TRUE(ann->wait_for_line("term", soon()));
+  ASSERT_TRUE(ann->wait_for_line("term", soon()));
+
+  ann->signal(SIGTERM);
+  ASSERT_TRUE(ann->wait(soon()));
+  EXPECT_THAT(contents(file("err")), HasSubstr("the command ended with code 7"));
+  EXPECT_THAT(contents(file("err")), HasSubstr("it rests first"));
+}
+
 }  // namespace
 }  // namespace latchkey::test_support

@@ -35,10 +35,9 @@ TEST_P(AtTerminal, H99_ACommandThatReturns130EndsNoScript) {
 TEST_P(AtTerminal, H96_TheTerminalsSignalsReachThoseWhoLeftTheGroup) {
   for (const std::string_view key : {kCtrlC, kCtrlBackslash}) {
     std::filesystem::remove(file("far"));
-    TerminalChild terminal =
-        script(line({"run", name_, "--", "sh", "-c",
-                     "setsid sh -c \"echo \\$\\$ > " + file("far") +
-                         "; exec sleep 1000\" & echo on; exec sleep 1000"}));
+    TerminalChild terminal = script(line({"run", name_, "--", "sh", "-c",
+                                          "setsid sh -c \"echo \\$\\$ > " + file("far") +
+                                              "; exec sleep 1000\" & echo on; exec sleep 1000"}));
     ASSERT_TRUE(terminal.shows("on", soon())) << terminal.output();
     const pid_t far = pid_in(file("far"));
 
@@ -69,6 +68,34 @@ TEST_P(AtTerminal, H96_ATerminalThatGoesTakesEverybodyAlong) {
   EXPECT_EQ(run({"run", "-w", "60", name_, "true"}).status, code(0));
 }
 
+TEST_P(AtTerminal, H98_AWaitersLineIsNotDrawnOverTheShellsPrompt) {
+  const auto holder = hold();
+  held_by();
+  Session session = open();
+  TerminalChild terminal = shell();
+  terminal.type(line({"run", name_, "--", "echo", "my turn"}) + "\n");
+  ASSERT_TRUE(terminal.shows("waiting for", soon())) << terminal.output();
+
+  terminal.type(kCtrlZ);
+  ASSERT_TRUE(terminal.shows("Stopped", soon())) << terminal.output();
+  const std::size_t stopped = terminal.output().size();
+  // Each of them changes the queue that the line is about.
+  for (int i = 0; i < 3; ++i) {
+    const auto other = start({"run", name_, "--", "true"});
+    ASSERT_TRUE(eventually([&] { return entries(session, name_) == 3; }, soon()));
+    other->signal(SIGTERM);
+    ASSERT_EQ(other->wait(soon()), code(143));
+  }
+  terminal.type("echo at''ease\n");
+  ASSERT_TRUE(terminal.shows("atease", soon())) << terminal.output();
+  EXPECT_THAT(terminal.output().substr(stopped), Not(HasSubstr("waiting for")));
+
+  terminal.type("fg\n");
+  EXPECT_TRUE(terminal.shows("waiting for", soon())) << "it is ours again";
+  holder->signal(SIGTERM);
+  EXPECT_TRUE(terminal.shows("my turn", soon())) << terminal.output();
+}
+
 TEST_P(AtTerminal, WatchGivesTheTerminalBackWhateverKeyEndsIt) {
   for (const std::string_view key : {kCtrlC, kCtrlBackslash}) {
     TerminalChild watch = on_terminal(user_.command({"watch", name_}));
@@ -82,7 +109,8 @@ TEST_P(AtTerminal, WatchGivesTheTerminalBackWhateverKeyEndsIt) {
 }
 
 TEST_P(AtTerminal, WatchHearsKeysAndSaysThatItIsCutOffWhateverTheServerDoes) {
-  for (const std::vector<std::string>& what : {std::vector<std::string>{"watch"}, {"watch", name_}}) {
+  for (const std::vector<std::string>& what :
+       {std::vector<std::string>{"watch"}, {"watch", name_}}) {
     FaultProxy proxy(connect_);
     std::vector<std::string> words = what;
     // Much longer than anybody waits for a key to do something.
