@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,7 @@
 #include "resize.hpp"
 #include "run.hpp"
 #include "serve.hpp"
+#include "status_line.hpp"
 #include "table.hpp"
 #include "usage.hpp"
 #include "values.hpp"
@@ -91,8 +94,23 @@ std::string known_commands(const CLI::App& app) {
   return known;
 }
 
+/// The descriptor that --status-fd names among words that could not be parsed.
+std::optional<int> status_fd_in(const std::vector<std::string>& words) {
+  const std::string option = "--status-fd";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    std::string value;
+    if (word == option && i + 1 < words.size()) value = words[i + 1];
+    if (word.starts_with(option + "=")) value = word.substr(option.size() + 1);
+    const auto fd = parse_number(value, 0, std::numeric_limits<int>::max());
+    if (fd && ::fcntl(*fd, F_GETFD) >= 0) return *fd;
+  }
+  return std::nullopt;
+}
+
 /// What is wrong with the command line, and where to read on.
-int complain(const CLI::App& app, const CLI::ParseError& error) {
+int complain(const CLI::App& app, const CLI::ParseError& error,
+             const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   for (const CLI::App* parsed : app.get_subcommands()) command = parsed;
   const std::string name = command == &app ? "latchkey" : "latchkey " + command->get_name();
@@ -101,7 +119,13 @@ int complain(const CLI::App& app, const CLI::ParseError& error) {
                                          : explain(*command, error);
   std::cerr << name << ": " << printable(text) << "\nUsage: " << usage_of(*command) << "\nSee "
             << name << " --help.\n";
-  return dynamic_cast<const CLI::ConfigError*>(&error) != nullptr ? kConfiguration : kUsage;
+  const int code =
+      dynamic_cast<const CLI::ConfigError*>(&error) != nullptr ? kConfiguration : kUsage;
+  const auto status_fd = status_fd_in(words);
+  if (status_fd && command->get_option_no_throw("--status-fd") != nullptr) {
+    write_status(*status_fd, {.code = code, .error = text});
+  }
+  return code;
 }
 
 /// CLI11 takes an unknown first word for an argument. 0 if it is known.
@@ -174,7 +198,7 @@ int run(int argc, char** argv) {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return complain(app, error);
+    return complain(app, error, words);
   }
   const auto chosen = std::find_if(commands.begin(), commands.end(),
                                    [](const Command& one) { return one.app->parsed(); });

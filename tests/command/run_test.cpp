@@ -319,6 +319,18 @@ TEST_P(RunCommand, WhoIsElectedQueuesAgainWhenItsCommandEnds) {
   EXPECT_TRUE(ann->wait(soon()));
 }
 
+TEST_P(RunCommand, AStatusLineAlsoTellsOfACommandLineThatCannotBeRead) {
+  for (const std::string option : {"--status-fd=3", "--status-fd 3"}) {
+    const auto wrong = start_in("exec \"$@\" " + option + " -- true 3>" + file("status"),
+                                {"run", name_, "--stauts"});
+
+    EXPECT_EQ(wrong->wait(soon()), code(64));
+    EXPECT_THAT(contents(file("status")),
+                testing::StartsWith("{\"outcome\":\"refused\",\"exit\":64,"));
+    EXPECT_THAT(contents(file("status")), HasSubstr("--stauts"));
+  }
+}
+
 TEST_P(RunCommand, VerboseSaysForWhomItWaitsAndWhoIsInTheWay) {
   const auto holder = hold({"--reason", "the big move"});
   held_by();
