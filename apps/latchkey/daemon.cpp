@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -111,6 +112,24 @@ std::string log_since(const std::string& file, off_t from) {
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
+/// Whether a process runs what we run; also if that was replaced by a newer one since.
+bool is_our_program(const std::string& link) {
+  struct stat its {};
+  struct stat ours {};
+  if (::stat(link.c_str(), &its) == 0 && ::stat("/proc/self/exe", &ours) == 0 &&
+      its.st_dev == ours.st_dev && its.st_ino == ours.st_ino) {
+    return true;
+  }
+  const auto name_of = [](std::string path) {
+    constexpr std::string_view kGone = " (deleted)";
+    if (path.ends_with(kGone)) path.resize(path.size() - kGone.size());
+    return path;
+  };
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(link, error);
+  return !error && name_of(target.string()) == name_of(own_path());
+}
+
 /// What is for us and not for it.
 bool is_ours(std::string_view variable) {
   return variable.starts_with("NOTIFY_SOCKET=") || variable.starts_with("LISTEN_") ||
@@ -120,10 +139,11 @@ bool is_ours(std::string_view variable) {
 }  // namespace
 
 bool is_daemon(pid_t process) {
-  std::ifstream words("/proc/" + std::to_string(process) + "/cmdline");
+  const std::string folder = "/proc/" + std::to_string(process);
+  std::ifstream words(folder + "/cmdline");
   std::string name;
   std::getline(words, name, '\0');
-  return name == kName;
+  return name == kName && is_our_program(folder + "/exe");
 }
 
 Result<std::string> start_daemon(const Daemon& daemon, Deadline deadline) {

@@ -27,8 +27,7 @@ struct Daemon {
 ///     auto ready = start_daemon({.words = {"serve", "--memory"}, .log_file = log}, deadline);
 [[nodiscard]] Result<std::string> start_daemon(const Daemon& daemon, Deadline deadline);
 
-/// Whether start_daemon() has started it. Anybody can make a process of their own look so, and has
-/// it run on when the lock is let go of.
+/// Whether start_daemon() has started it: it has the name, and it is this program.
 [[nodiscard]] bool is_daemon(pid_t process);
 
 }  // namespace latchkey::app

@@ -319,6 +319,19 @@ TEST_P(RunCommand, WhoIsElectedQueuesAgainWhenItsCommandEnds) {
   EXPECT_TRUE(ann->wait(soon()));
 }
 
+TEST_P(RunCommand, H96_ANameDoesNotMakeAProcessOneOfOurs) {
+  const auto holder =
+      start({"run", name_, "--", "bash", "-c",
+             "(exec -a latchkey-daemon sleep 1000) & echo $! > " + file("far") + "; exit 5"});
+  const pid_t far = pid_in(file("far"));
+
+  EXPECT_FALSE(is_free()) << "it is still there";
+  holder->signal(SIGTERM);
+
+  EXPECT_EQ(holder->wait(soon()), code(5));
+  EXPECT_TRUE(is_gone(far));
+}
+
 TEST_P(RunCommand, AStatusLineAlsoTellsOfACommandLineThatCannotBeRead) {
   for (const std::string option : {"--status-fd=3", "--status-fd 3"}) {
     const auto wrong = start_in("exec \"$@\" " + option + " -- true 3>" + file("status"),
