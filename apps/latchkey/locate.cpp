@@ -98,6 +98,22 @@ Result<Place> locate(const ServiceOptions& typed, const Environment& environment
   place.tls.cert_file = first(typed.tls.cert_file, file.tls.cert_file);
   place.tls.key_file = first(typed.tls.key_file, file.tls.key_file);
   if (typed.tls_any_name || file.tls_any_name) place.tls.verify = TlsOptions::Verify::kChainOnly;
+  const auto from_file = [](const std::string& said, const std::string& in_file) {
+    return said.empty() && !in_file.empty();
+  };
+  if (from_file(typed.tls.ca_file, file.tls.ca_file) ||
+      from_file(typed.tls.cert_file, file.tls.cert_file) ||
+      from_file(typed.tls.key_file, file.tls.key_file)) {
+    place.tls_source = file.config_file;
+  }
+  if (place.tls.cert_file.empty() != place.tls.key_file.empty()) {
+    const bool has_key = place.tls.cert_file.empty();
+    return Error(Code::kInvalidOption,
+                 fmt::format("{}--tls-{} needs --tls-{} beside it: our certificate and its private "
+                             "key go together",
+                             place.tls_source.empty() ? "" : place.tls_source + ": ",
+                             has_key ? "key" : "cert", has_key ? "cert" : "key"));
+  }
   return place;
 }
 

@@ -53,6 +53,7 @@ struct Place {
   std::chrono::milliseconds timeout{10'000};
   std::string credentials_file;
   TlsOptions tls;
+  std::string tls_source;  ///< The configuration file that names files for TLS, if one does.
 };
 
 /// The command line before the environment before the file before our own server; every setting for

@@ -65,6 +65,12 @@ Result<ServiceOptions> read_configuration(const ServiceOptions& typed,
       return Error(Code::kInvalidOption, error.what());
     }
     file.config_file = candidate.path;
+    // What a file names is beside it, wherever somebody stands who uses it.
+    const std::filesystem::path folder = std::filesystem::path(candidate.path).parent_path();
+    for (std::string* name : {&file.tls.ca_file, &file.tls.cert_file, &file.tls.key_file,
+                              &file.credentials_file}) {
+      if (!name->empty()) *name = (folder / *name).string();
+    }
     break;
   }
   return file;
@@ -123,7 +129,10 @@ Result<Session> open_named(const Place& place, SessionOptions options, Deadline 
   if (session) return session;
   const Error& error = session.error();
   // Files that cannot be used are named, and have nothing to do with the address.
-  if (error == Code::kTls && !net::TlsContext::load(tls)) return session;
+  if (error == Code::kTls && !net::TlsContext::load(tls)) {
+    if (place.tls_source.empty()) return session;
+    return Error(error.code(), error.message() + ". It is named in " + place.tls_source);
+  }
   const bool silent = error == Code::kUnreachable;
   return Error(
       error.code(),

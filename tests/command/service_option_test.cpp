@@ -130,6 +130,37 @@ TEST_F(ServiceOption, TlsIsForThoseWhoKnowWhoSigns) {
   EXPECT_THAT(missing.err, Not(HasSubstr("address"))) << "it has no part in this";
 }
 
+TEST_F(ServiceOption, FilesThatAConfigurationNamesAreBesideIt) {
+  const TlsFiles files = make_tls_files(user_.home());
+  std::filesystem::create_directories(user_.home() / "conf");
+  std::filesystem::copy(files.ca, user_.home() / "conf/ca.pem");
+  Child server({LATCHKEY_COMMAND, "serve", "--memory", "--listen", "127.0.0.1:0", "--tls-cert",
+                files.server.certificate.string(), "--tls-key", files.server.key.string()});
+  const std::string line = server.wait_for_line("serves on ", deadline_in(60s)).value_or("");
+  const std::size_t from = line.find("127.0.0.1:");
+  ASSERT_NE(from, std::string::npos) << line;
+  const std::string connect = "connect = " + line.substr(from, line.find(';', from) - from) + "\n";
+
+  const Ran beside =
+      user_.run({"ls", "--config", write("conf/good.conf", connect + "tls-ca = ca.pem\n")});
+  EXPECT_EQ(beside.status, kFine) << beside.err;
+  const std::string bad = write("conf/bad.conf", connect + "tls-ca = none.pem\n");
+  const Ran missing = user_.run({"ls", "--config", bad});
+  EXPECT_EQ(missing.status, kConfiguration);
+  EXPECT_THAT(missing.err, HasSubstr((user_.home() / "conf/none.pem").string()));
+  EXPECT_THAT(missing.err, HasSubstr("named in " + bad));
+}
+
+TEST_F(ServiceOption, ACertificateAndItsKeyGoTogether) {
+  const Ran cert = user_.run({"ls", "-z", connect(), "--tls-cert", "x.pem"});
+  EXPECT_EQ(cert.status, kConfiguration);
+  EXPECT_THAT(cert.err, HasSubstr("--tls-cert needs --tls-key"));
+  const std::string file = write("half.conf", "tls-key = x.pem\n");
+  const Ran key = user_.run({"ls", "-z", connect(), "--config", file});
+  EXPECT_EQ(key.status, kConfiguration);
+  EXPECT_THAT(key.err, HasSubstr(file + ": --tls-key needs --tls-cert"));
+}
+
 TEST_F(ServiceOption, AChrootIsTheRootForUs) {
   auto session = Session::open(connect(), {}, deadline_in(20s));
   ASSERT_TRUE(session);
