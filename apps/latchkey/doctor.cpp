@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "admin_word.hpp"
+#include "command_options.hpp"
 #include "exit_code.hpp"
 #include "find_locks.hpp"
 #include "findings.hpp"
@@ -167,9 +168,13 @@ Result<Collected> collect(Session& session, const std::string& path, bool dry_ru
 }
 
 int gc(const DoctorOptions& options) {
+  const Result<std::string> path =
+      options.name.empty() ? Result<std::string>(kLocksRoot) : lock_path(options.name);
+  if (!path) return misused("gc", path.error().message());
+  if (*path == "/") return misused("gc", "everything there is: name a path below the root");
   Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("gc", session.error());
-  const Result<Collected> done = collect(*session, kLocksRoot, options.dry_run, 0);
+  const Result<Collected> done = collect(*session, *path, options.dry_run, 0);
   if (!done) return complain("gc", done.error());
   say("{} empty {} {}\n", done->removed, done->removed == 1 ? "directory" : "directories",
       options.dry_run ? "would be removed" : "removed");
@@ -200,15 +205,19 @@ Command add_doctor(CLI::App& app) {
 Command add_gc(CLI::App& app) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand("gc", "Remove directories of locks that nobody uses");
+  command->add_option("PATH", options->name,
+                      "Below which, a path from / or a name under /locks; without it /locks");
   command->add_flag("--dry-run", options->dry_run, "Say what would be removed, and remove nothing");
   add_service_options(*command, options->service);
   command->footer(
       "Examples:\n"
       "  latchkey gc --dry-run\n"
       "  latchkey gc\n"
+      "  latchkey gc --dry-run /services       where an application has its own locks\n"
       "\n"
-      "Only below /locks, only what is empty, has been used and keeps no data; the server refuses\n"
-      "to remove a directory that somebody has come into. Latchkey's own directories are\n"
+      "Only what is below PATH, is empty, has been used and keeps no data; the server refuses to\n"
+      "remove a directory that somebody has come into. Outside of /locks look first: an empty node\n"
+      "of an application that is no lock looks the same. Latchkey's own directories are\n"
       "containers, which the server removes by itself: this is for those of other clients.");
   return {command, [options] { return gc(*options); }};
 }

@@ -50,6 +50,11 @@ LockWish lock_wish(const CommandOptions& options, const WaitOptions& wait,
 Tenure::Refusal refusal_of(const Error& error, int busy_code) {
   const int code = exit_code_of(error.code());
   if (code == kBusy) return {busy_code, error.message(), Tenure::Refusal::Said::kIfVerbose};
+  if (error == Code::kSizeMismatch) {
+    return {code, error.message() +
+                      " (come with the -N that is stored, or change it for all with latchkey "
+                      "resize)"};
+  }
   // What the library says of a semaphore's permits is -N here.
   const bool semaphore = error.message().find(" is a semaphore") != std::string::npos;
   return {code, error.message() + (semaphore ? " (latchkey run -N TOTAL takes one)" : "")};
@@ -122,8 +127,8 @@ Result<Lease> LockTenure::wait(const Session& session, std::stop_token stop) con
   if (lease.wait_for(kSilence) == std::future_status::ready) return lease.get();
   if (wish_.telling == LockWish::Telling::kRemarks) {
     const QueueWatch watch(session, wish_.path,
-                           [tell = tell_, id = session.id(), last = std::string()](
-                               const Result<Queue>& queue) mutable {
+                           [tell = tell_, id = session.id(),
+                            last = std::string()](const Result<Queue>& queue) mutable {
                              if (!queue) return;
                              std::string text = format_waiting(*queue, id);
                              if (std::exchange(last, text) != text) tell(Remark{std::move(text)});
@@ -142,10 +147,10 @@ Tenure::Refusal LockTenure::refuse(Session& session, const Error& error) const {
   // Who is in the way, and not only the name of a node.
   const Result<Queue> queue = inspect(session, wish_.path, deadline_in(kLastLook));
   if (!queue || queue->holders().empty()) return refusal;
-  refusal.text = fmt::format("{}; {}",
-                             wish_.wait == LockWish::Wait::kNo ? "not to be had at once"
-                                                               : "not to be had in time",
-                             queue_line(*queue));
+  refusal.text = fmt::format(
+      "{}; {}",
+      wish_.wait == LockWish::Wait::kNo ? "not to be had at once" : "not to be had in time",
+      queue_line(*queue));
   return refusal;
 }
 

@@ -72,7 +72,10 @@ TEST_P(FollowCommand, ASemaphoresSizeIsShownAndCanBeChanged) {
   EXPECT_THAT(run({"ls", "--json", name_}).out, HasSubstr("\"size\":3"));
   EXPECT_THAT(run({"ls", "-r", name_}).out, HasSubstr("held 1/3"));
   EXPECT_EQ(run({"run", "-n", "-N", "3", "--weight", "2", name_, "true"}).status, code(0));
-  EXPECT_EQ(run({"run", "-n", "-N", "2", name_, "true"}).status, code(76));
+  const Ran old = run({"run", "-n", "-N", "2", name_, "true"});
+  EXPECT_EQ(old.status, code(76));
+  EXPECT_THAT(old.err, HasSubstr("3"));
+  EXPECT_THAT(old.err, HasSubstr("latchkey resize"));
 }
 
 TEST_P(FollowCommand, OnlyASemaphoreHasASize) {
@@ -161,10 +164,8 @@ TEST_P(FollowCommand, WhoseSessionEndsRunsForTheLeadOnANewOne) {
 TEST_P(FollowCommand, WhoLosesTheServerSaysWhichAndWhatToTry) {
   const auto holder = hold();
   held_by();
-  const std::vector<std::vector<std::string>> followers = {{"watch", name_},
-                                                           {"wait", name_},
-                                                           {"elect", "--observe", name_},
-                                                           {"run", name_, "true"}};
+  const std::vector<std::vector<std::string>> followers = {
+      {"watch", name_}, {"wait", name_}, {"elect", "--observe", name_}, {"run", name_, "true"}};
   for (std::vector<std::string> words : followers) {
     FaultProxy proxy(connect_);
     words.insert(words.begin() + 1,

@@ -166,11 +166,11 @@ TEST_P(LookCommand, AWaitOfNothingIsOneTry) {
 TEST_P(LookCommand, AWaitEndsInTimeAlthoughTheServerHasFallenSilent) {
   const Lease holder = hold(path_);
   FaultProxy proxy(connect_);
-  const auto waiting = start({"wait", "-z", proxy.connect_string(), "--session-timeout", "40s",
-                              "-w", "10s", path_});
+  const auto waiting =
+      start({"wait", "-z", proxy.connect_string(), "--session-timeout", "40s", "-w", "10s", path_});
   // It has seen who holds: what it does now is wait.
-  ASSERT_TRUE(eventually(
-      [&] { return proxy.log().count(requests_of(wire::Op::kGetData)) > 0; }, soon()));
+  ASSERT_TRUE(
+      eventually([&] { return proxy.log().count(requests_of(wire::Op::kGetData)) > 0; }, soon()));
   const Instant before = BootClock::now();
   proxy.hold(Hold::kBoth);
 
@@ -420,6 +420,21 @@ TEST_P(LookCommand, GcRemovesWhatIsEmptyAndNothingElse) {
   for (const char* name : {"/used", "/marked", "/fresh"}) {
     EXPECT_TRUE(session_->exists(root + name, soon()).value()) << name;
   }
+}
+
+TEST_P(LookCommand, GcCleansUpBelowAPathOfOnesOwn) {
+  for (const char* name : {"", "/lock", "/lock/x"}) {
+    ASSERT_TRUE(session_->create(path_ + name, "", {}, soon()));
+  }
+  ASSERT_TRUE(session_->remove(path_ + "/lock/x", soon()));
+
+  EXPECT_EQ(user_.run({"gc"}).status, kFine);
+  EXPECT_TRUE(session_->exists(path_ + "/lock", soon()).value()) << "it is not below /locks";
+  EXPECT_EQ(user_.run({"gc", path_}).out, path_ + "/lock\n");
+
+  EXPECT_FALSE(session_->exists(path_ + "/lock", soon()).value());
+  EXPECT_TRUE(session_->exists(path_, soon()).value()) << "only what is below";
+  EXPECT_EQ(user_.run({"gc", "/"}).status, (ExitStatus{64, 0}));
 }
 
 }  // namespace
