@@ -119,6 +119,34 @@ Result<KeepOptions> keep_options(const std::string& command, const CommandOption
   return keep;
 }
 
+std::string held_around(const std::string& service, const std::vector<std::string>& paths) {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (service.empty() || variable("LATCHKEY_SERVICE") != service) return {};
+  // Several locks have a comma between them, and a path behind it.
+  std::string held = variable("LATCHKEY_LOCK");
+  for (std::size_t at = held.find(",/"); at != std::string::npos; at = held.find(",/", at)) {
+    held[at] = '\n';
+  }
+  held = '\n' + held + '\n';
+  for (const std::string& path : paths) {
+    if (held.find('\n' + path + '\n') != std::string::npos) return path;
+  }
+  return {};
+}
+
+std::string check_nesting(const CommandOptions& options, const WaitOptions& wait,
+                          const std::vector<std::string>& paths, KeepOptions& keep) {
+  keep.service = service_name(options.service).value_or(std::string());
+  const bool for_ever = wait.waits() && !wait.wait_ms;
+  const std::string held = for_ever ? held_around(keep.service, paths) : std::string();
+  if (held.empty()) return {};
+  return held + " is held by the latchkey run that this one was started in: it would wait for " +
+         "itself. Leave out one of them; -n or -w TIME try all the same";
+}
+
 std::string reason_of(const CommandOptions& options, const KeepOptions& keep) {
   // The program's name only: its arguments may hold what not everybody should read.
   const std::string what = options.reason.empty() ? file_name(keep.words.front()) : options.reason;

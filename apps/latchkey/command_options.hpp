@@ -59,6 +59,16 @@ void add_wait_options(CLI::App& command, WaitOptions& options);
                                                const CommandOptions& options,
                                                std::vector<std::string> words);
 
+/// Which of `paths` the surrounding `latchkey run` holds on `service`, as it tells its command in
+/// LATCHKEY_LOCK: whoever wants to have that alone, inside, waits for itself. Empty: none.
+[[nodiscard]] std::string held_around(const std::string& service,
+                                      const std::vector<std::string>& paths);
+
+/// The service's name into `keep`, unless the wait would be for ourselves and for ever: then what
+/// is wrong; empty if nothing is.
+[[nodiscard]] std::string check_nesting(const CommandOptions& options, const WaitOptions& wait,
+                                        const std::vector<std::string>& paths, KeepOptions& keep);
+
 /// What is shown to those who look at the queue: who we are and what for.
 [[nodiscard]] std::string reason_of(const CommandOptions& options, const KeepOptions& keep);
 

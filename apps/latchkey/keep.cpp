@@ -203,8 +203,9 @@ class Loop {
   void carry_out(const keeping::Withdraw&) { tenure_->withdraw(); }
 
   void carry_out(const keeping::Start&) {
-    const auto failure = job_.start({"LATCHKEY_LOCK=" + grant_.lock, "LATCHKEY_NODE=" + grant_.node,
-                                     "LATCHKEY_TOKEN=" + grant_.token});
+    const auto failure =
+        job_.start({"LATCHKEY_LOCK=" + grant_.lock, "LATCHKEY_NODE=" + grant_.node,
+                    "LATCHKEY_TOKEN=" + grant_.token, "LATCHKEY_SERVICE=" + options_.service});
     if (!failure) return channel_.send({Kind::kStarted, job_.group()});
     tenure_->all_gone();
     status_.error =

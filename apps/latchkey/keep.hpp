@@ -16,6 +16,9 @@ struct KeepOptions {
   std::string command;             ///< "run", for messages: "latchkey run: ..."
   std::vector<std::string> words;  ///< What to run.
   keeping::Rules rules;
+  /// Where the lock is, for a command that asks for it again (LATCHKEY_SERVICE); see
+  /// waits_for_itself(). Empty: it may.
+  std::string service;
   std::optional<int> status_fd;  ///< Gets one line of JSON in the end.
   bool verbose = false;
 };

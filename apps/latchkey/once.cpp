@@ -114,8 +114,12 @@ int once(const OnceOptions& options, const std::vector<std::string>& words) {
     return misused("once", "--forget runs nothing: leave out the command", options.status_fd);
   }
   if (options.forget) return forget(options, *path);
-  const auto keep_it = keep_options("once", options, words);
+  auto keep_it = keep_options("once", options, words);
   if (!keep_it) return misused("once", keep_it.error().message(), options.status_fd);
+  if (const std::string wrong = check_nesting(options, options.wait, {*path}, *keep_it);
+      !wrong.empty()) {
+    return misused("once", wrong, options.status_fd);
+  }
   const std::string reason = reason_of(options, *keep_it);
   const LockWish wish = lock_wish(options, options.wait, [&](const Session& session) -> Lock {
     return Mutex(session, *path, {.reason = reason});

@@ -40,7 +40,8 @@ constexpr const char* kExamples =
     "  latchkey run a --also b -- ./both.sh          both or none, without deadlock\n"
     "  latchkey run backup -c 'tar c /srv | ssh store'\n"
     "\n"
-    "The command finds LATCHKEY_LOCK, LATCHKEY_NODE and LATCHKEY_TOKEN in its environment.\n"
+    "The command finds LATCHKEY_LOCK, LATCHKEY_NODE and LATCHKEY_TOKEN in its environment; with\n"
+    "--also the paths have commas between them, and the one token is for all of them.\n"
     "Exit codes: the command's own; 128+n if signal n ended it; 1 or -E: not to be had in time;\n"
     "64 usage, 69 no server, 71 system, 75 the lock was lost and the command stopped, 76 not such\n"
     "a lock, 77 not allowed, 78 configuration, 126 and 127 the command cannot be run.";
@@ -74,6 +75,12 @@ void add_options(CLI::App& command, RunOptions& options) {
 /// Two names may be one lock. What is no name is told later.
 std::string path_or_name(const std::string& name) { return lock_path(name).value_or(name); }
 
+std::vector<std::string> paths_of(const RunOptions& options) {
+  std::vector<std::string> all = {path_or_name(options.name)};
+  std::ranges::transform(options.also, std::back_inserter(all), path_or_name);
+  return all;
+}
+
 /// What is wrong with the options together; empty if nothing is.
 std::string nonsense(const RunOptions& options) {
   if (options.exclusive && options.shared) return "-x and -s exclude each other";
@@ -87,8 +94,7 @@ std::string nonsense(const RunOptions& options) {
   if (!options.also.empty() && (options.shared || options.permits)) {
     return "--also takes exclusive locks: leave out -s or -N";
   }
-  std::vector<std::string> all = {path_or_name(options.name)};
-  std::ranges::transform(options.also, std::back_inserter(all), path_or_name);
+  std::vector<std::string> all = paths_of(options);
   std::ranges::sort(all);
   if (const auto twice = std::ranges::adjacent_find(all); twice != all.end()) {
     return *twice + " is named twice: it would wait for itself";
@@ -142,6 +148,13 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   if (!keep_it) return misused("run", keep_it.error().message(), options.status_fd);
   auto recipe = recipe_of(options, reason_of(options, *keep_it));
   if (!recipe) return misused("run", recipe.error().message(), options.status_fd);
+
+  std::vector<std::string> alone;
+  if (!options.shared && !options.permits) alone = paths_of(options);
+  if (const std::string wrong = check_nesting(options, options.wait, alone, *keep_it);
+      !wrong.empty()) {
+    return misused("run", wrong, options.status_fd);
+  }
 
   keep_it->rules.min_hold = std::chrono::milliseconds(options.min_hold_ms);
   if (options.on_lost == "warn") keep_it->rules.on_lost = Rules::OnLost::kWarn;

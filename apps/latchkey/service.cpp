@@ -67,8 +67,8 @@ Result<ServiceOptions> read_configuration(const ServiceOptions& typed,
     file.config_file = candidate.path;
     // What a file names is beside it, wherever somebody stands who uses it.
     const std::filesystem::path folder = std::filesystem::path(candidate.path).parent_path();
-    for (std::string* name : {&file.tls.ca_file, &file.tls.cert_file, &file.tls.key_file,
-                              &file.credentials_file}) {
+    for (std::string* name :
+         {&file.tls.ca_file, &file.tls.cert_file, &file.tls.key_file, &file.credentials_file}) {
       if (!name->empty()) *name = (folder / *name).string();
     }
     break;
@@ -269,6 +269,12 @@ Result<std::string> service_address(const ServiceOptions& options) {
   if (!place) return place.error();
   return place->own ? find_own_server(*place->own, deadline_in(kOwnPatience))
                     : Result(place->connect);
+}
+
+Result<std::string> service_name(const ServiceOptions& options) {
+  const Result<Place> place = find_place(options);
+  if (!place) return place.error();
+  return (place->own ? place->own->folder : place->connect) + place->chroot;
 }
 
 Error in_our_words(const Error& error, const ServiceOptions& options) {

@@ -53,6 +53,9 @@ void add_service_options(CLI::App& command, ServiceOptions& options);
 /// The same for those who only want to know whom they would ask: "zk1:2181", "unix:/run/x.sock".
 /// The user's own server runs when this returns.
 [[nodiscard]] Result<std::string> service_address(const ServiceOptions& options);
+/// Which service it is, in one line, for comparison: no server is asked or started. Errors: as
+/// above.
+[[nodiscard]] Result<std::string> service_name(const ServiceOptions& options);
 /// A session that ended because no server was to be had, told with where we asked and what to try;
 /// any other error as it is.
 [[nodiscard]] Error in_our_words(const Error& error, const ServiceOptions& options);

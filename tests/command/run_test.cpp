@@ -319,6 +319,36 @@ TEST_P(RunCommand, WhoIsElectedQueuesAgainWhenItsCommandEnds) {
   EXPECT_TRUE(ann->wait(soon()));
 }
 
+TEST_P(RunCommand, WhoWouldWaitForItselfIsTold) {
+  for (const std::vector<std::string>& outer :
+       {std::vector<std::string>{"run", name_}, {"run", name_ + "x", "--also", name_}}) {
+    for (const char* inner : {"run", "once"}) {
+      std::vector<std::string> words = outer;
+      words.emplace_back("--");
+      for (const std::string& word : user_.command({inner, name_, "--", "true"})) {
+        words.push_back(word);
+      }
+      const Ran ran = run(words);
+      EXPECT_EQ(ran.status, code(64));
+      EXPECT_THAT(ran.err, HasSubstr(name_ + " is held by the latchkey run that this one"));
+    }
+  }
+}
+
+TEST_P(RunCommand, WhoAsksInsideForSomethingElseGetsIt) {
+  const auto inside = [&](std::vector<std::string> outer, const std::vector<std::string>& inner) {
+    outer.emplace_back("--");
+    for (const std::string& word : user_.command(inner)) outer.push_back(word);
+    return run(outer).status;
+  };
+
+  EXPECT_EQ(inside({"run", name_}, {"run", name_ + "y", "true"}), code(0));
+  EXPECT_EQ(inside({"run", name_}, {"run", "-n", name_, "true"}), code(1));
+  EXPECT_EQ(inside({"run", "-s", name_}, {"run", "-s", name_, "true"}), code(0));
+  EXPECT_EQ(inside({"run", "-N", "2", name_ + "z"}, {"run", "-N", "2", name_ + "z", "true"}),
+            code(0));
+}
+
 TEST_P(RunCommand, H96_ANameDoesNotMakeAProcessOneOfOurs) {
   const auto holder =
       start({"run", name_, "--", "bash", "-c",
@@ -348,8 +378,8 @@ TEST_P(RunCommand, VerboseSaysForWhomItWaitsAndWhoIsInTheWay) {
   const auto holder = hold({"--reason", "the big move"});
   held_by();
   Session session = open();
-  const auto waiter = start_in("exec \"$@\" 2>" + file("err"), {"run", "-v", name_, "--", "sh", "-c",
-                                                                "exit 3"});
+  const auto waiter =
+      start_in("exec \"$@\" 2>" + file("err"), {"run", "-v", name_, "--", "sh", "-c", "exit 3"});
   EXPECT_TRUE(eventually(
       [&] {
         return contents(file("err")).find("waiting for " + name_ + ", 1st in line; held by ") !=
