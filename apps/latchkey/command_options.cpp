@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <limits>
 
@@ -36,7 +38,9 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 }  // namespace
 
 Result<int> parse_signal(const std::string& text) {
-  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
+  std::string name = text;
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::toupper(letter); });
+  if (name.starts_with("SIG")) name.erase(0, 3);
   for (int number = 1; number < kSignals; ++number) {
     const char* known = ::sigabbrev_np(number);
     if (name == std::to_string(number) || (known != nullptr && name == known)) return number;

@@ -38,7 +38,7 @@ struct WaitOptions {
   [[nodiscard]] bool waits() const { return !no_wait && wait_ms != 0; }
 };
 
-/// "TERM", "SIGTERM" or "15". Errors: kInvalidOption.
+/// "TERM", "SIGTERM", "term" or "15". Errors: kInvalidOption.
 [[nodiscard]] Result<int> parse_signal(const std::string& text);
 
 /// A time that may be 0.

@@ -182,7 +182,7 @@ TEST_P(RunJob, H97_TheCommandDiesWithBothOfOurProcesses) {
 }
 
 TEST_P(RunJob, TheSignalToEndByCanBeChosen) {
-  const auto holder = start({"run", "--signal", "USR1", name_, "--", "sh", "-c",
+  const auto holder = start({"run", "--signal", "sigusr1", name_, "--", "sh", "-c",
                              "trap 'echo got; exit 5' USR1; echo on; while :; do read x; done"});
   ASSERT_TRUE(holder->wait_for_line("on", soon()));
 
