@@ -88,7 +88,8 @@ _latchkey() {{
   if [ "${{word#-}}" != "$word" ]; then
     COMPREPLY=($(compgen -W "$options" -- "$word"))
   elif [ -n "$names" ]; then
-    COMPREPLY=($(compgen -W "$(latchkey ls --names 2>/dev/null)" -- "$word"))
+    names=$(timeout "${{LATCHKEY_COMPLETION_WAIT:-1}}" latchkey ls --names 2>/dev/null)
+    COMPREPLY=($(compgen -W "$names" -- "$word"))
   fi
 }}
 complete -o default -F _latchkey latchkey
@@ -128,7 +129,7 @@ std::string zsh_completion(const CLI::App& root) {
 # zsh completion for latchkey; made by latchkey generate
 _latchkey_locks() {{
   local -a locks
-  locks=(${{(f)"$(latchkey ls --names 2>/dev/null)"}})
+  locks=(${{(f)"$(timeout ${{LATCHKEY_COMPLETION_WAIT:-1}} latchkey ls --names 2>/dev/null)"}})
   compadd -a locks
 }}
 _latchkey() {{
@@ -152,14 +153,20 @@ _latchkey "$@"
 
 std::string fish_completion(const CLI::App& root) {
   std::string text = "# fish completion for latchkey; made by latchkey generate\n";
-  text += "complete -c latchkey -f\n";
+  text +=
+      "function __latchkey_locks\n"
+      "  set -l wait 1\n"
+      "  set -q LATCHKEY_COMPLETION_WAIT; and set wait $LATCHKEY_COMPLETION_WAIT\n"
+      "  timeout $wait latchkey ls --names 2>/dev/null\n"
+      "end\n"
+      "complete -c latchkey -f\n";
   for (const CLI::App* command : public_commands(root)) {
     const std::string& name = command->get_name();
     text += fmt::format("complete -c latchkey -n __fish_use_subcommand -a {} -d {}\n", name,
                         in_quotes(command->get_description()));
     const std::string when = fmt::format("-n '__fish_seen_subcommand_from {}'", name);
     if (words_of(*command).names) {
-      text += fmt::format("complete -c latchkey {} -a '(latchkey ls --names 2>/dev/null)'\n", when);
+      text += fmt::format("complete -c latchkey {} -a '(__latchkey_locks)'\n", when);
     }
     for (const CLI::Option* option : options_of(*command)) {
       if (names_of(*option).empty()) continue;

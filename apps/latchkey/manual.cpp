@@ -29,8 +29,11 @@ Where the user's own server keeps its data, has its socket, and the configuratio
 .B NO_COLOR
 No colours, even on a terminal.
 .TP
-.BR LATCHKEY_TOKEN ", " LATCHKEY_LOCK ", " LATCHKEY_NODE
+.BR LATCHKEY_TOKEN ", " LATCHKEY_LOCK ", " LATCHKEY_NODE ", " LATCHKEY_SERVICE
 What a command that is run under a lock finds in its environment.
+.TP
+.B LATCHKEY_COMPLETION_WAIT
+How many seconds the completion of a shell waits for the names of locks; 1 if it is not set.
 .SH FILES
 .TP
 .IR ~/.config/latchkey.conf ", " /etc/latchkey.conf

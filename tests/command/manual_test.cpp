@@ -21,7 +21,10 @@ constexpr ExitStatus kFine{0, 0};
 
 class GeneratedManual : public testing::Test {
  protected:
-  GeneratedManual() { generated_ = user_.run({"generate", folder().string()}); }
+  GeneratedManual() {
+    generated_ = user_.run({"generate", folder().string()});
+    user_.set("LATCHKEY_COMPLETION_WAIT", "60");  // However slow this machine is.
+  }
 
   [[nodiscard]] std::filesystem::path folder() const { return user_.home() / "generated"; }
   /// What another program says to a script, on both streams.
@@ -116,6 +119,18 @@ TEST_F(GeneratedManual, ZshCompletesSubcommandsOptionsAndLocks) {
   EXPECT_TRUE(zsh.shows("--reason", soon())) << zsh.output();
   zsh.type("\x15latchkey who dep\t");
   EXPECT_TRUE(zsh.shows("deploy", soon())) << zsh.output();
+}
+
+TEST_F(GeneratedManual, NoShellWaitsLongForAServerThatDoesNotAnswer) {
+  user_.set("LATCHKEY_COMPLETION_WAIT", "0.01");
+  user_.set("LATCHKEY_CONNECT", "127.0.0.1:1");
+  EXPECT_EQ(offered("latchkey who d"), "  \n");
+  for (const char* file : {"bash/latchkey", "zsh/_latchkey", "fish/latchkey.fish"}) {
+    const std::string text = contents(folder() / file);
+    const std::size_t at = text.find("latchkey ls --names");
+    ASSERT_NE(at, std::string::npos) << file;
+    EXPECT_THAT(text.substr(text.rfind('\n', at), at), HasSubstr("timeout ")) << file;
+  }
 }
 
 TEST_F(GeneratedManual, TheOtherShellsKnowEverySubcommandToo) {
