@@ -49,7 +49,7 @@ std::optional<std::string> read_line(const std::string& line, WorkerStory& story
     story.queued = when;
   } else if (what == "holding" && in >> story.token >> story.node) {
     story.held = when;
-  } else if (what == "released") {
+  } else if (what == "released" || what == "lost") {
     story.ended = when;
   } else if (what == "woken" && in >> story.woken) {
     return what;

@@ -38,7 +38,7 @@ struct Verdict {
 [[nodiscard]] Verdict judge(std::vector<WorkerStory> stories);
 
 /// Reads a worker's line into its story. What it was: "queued", "holding",
-/// "released", "woken", or nothing.
+/// "released", "lost", "woken", or nothing.
 [[nodiscard]] std::optional<std::string> read_line(const std::string& line, WorkerStory& story);
 
 /// Lines in the order of what they tell, although several processes tell it: a line is given out

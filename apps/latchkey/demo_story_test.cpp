@@ -58,6 +58,7 @@ TEST(DemoStory, WorkersLinesAreRead) {
   EXPECT_EQ(read_line("queued 5", heard), "queued");
   EXPECT_EQ(read_line("holding 6 4294967297 /locks/demo/x-0000000004", heard), "holding");
   EXPECT_EQ(read_line("released 7", heard), "released");
+  EXPECT_EQ(read_line("lost 7", heard), "lost");
 
   EXPECT_EQ(heard.queued, 5);
   EXPECT_EQ(heard.held, 6);

@@ -39,7 +39,8 @@ struct Side {
         std::vector<std::string>{own_path(), "demo-worker", "--connect", connect, "--directory",
                                  fmt::format("/locks/demo-{}", policy), "--name", name, "--mode",
                                  stories.back().name.starts_with("writer") ? "write" : "read",
-                                 "--watch", policy, "--hold", first ? "1500ms" : "300ms"},
+                                 "--watch", policy, "--hold", "300ms", "--until-queued",
+                                 first ? std::to_string(kCast.size()) : "0"},
         Process::Output::kPipe);
   }
 
@@ -91,7 +92,7 @@ void wait_for_news(const std::array<Side, 2>& sides) {
 
 }  // namespace
 
-bool show_watching(const std::string& connect) {
+WakeUps show_watching(const std::string& connect) {
   std::array<Side, 2> sides = {Side{"targeted", "watching who is in the way"},
                                Side{"directory", "watching the whole directory"}};
   fmt::print(
@@ -114,9 +115,10 @@ bool show_watching(const std::string& connect) {
   print_lines(chronicle.take_all());
   fmt::print("\n  {:<{}}{} wake-ups\n", fmt::format("{} wake-ups", sides[0].woken()), kColumn,
              sides[1].woken());
+  std::fflush(stdout);
   const auto everyone = static_cast<int>(kCast.size());
-  return sides[0].held() == everyone && sides[1].held() == everyone &&
-         sides[0].woken() < sides[1].woken();
+  return {sides[0].held() == everyone && sides[1].held() == everyone, sides[0].woken(),
+          sides[1].woken()};
 }
 
 }  // namespace latchkey::app
