@@ -63,6 +63,14 @@ Result<void> examine_servers(const ServiceOptions& options, Report& report) {
   return {};
 }
 
+/// How many children there ever were, the number of the next: what a server tells as cversion is
+/// twice that without those that are there.
+std::int32_t counter_of(const Stat& stat) {
+  const auto doubled =
+      static_cast<std::uint32_t>(stat.cversion) + static_cast<std::uint32_t>(stat.num_children);
+  return static_cast<std::int32_t>(doubled / 2);
+}
+
 Result<void> examine_locks(Session& session, const std::string& name, Report& report) {
   const Deadline deadline = deadline_in(kAnswerPatience);
   const Result<std::string> path = name.empty() ? Result<std::string>(kLocksRoot) : lock_path(name);
@@ -72,7 +80,7 @@ Result<void> examine_locks(Session& session, const std::string& name, Report& re
   for (const Queue& lock : *locks) {
     const auto stat = session.exists(lock.directory, deadline);
     if (!stat) return stat.error();
-    report.add(diagnose(lock, *stat ? (*stat)->cversion : 0, wall_clock_ms()));
+    report.add(diagnose(lock, *stat ? counter_of(**stat) : 0, wall_clock_ms()));
   }
   report.facts.push_back(fmt::format("{} {} at or below {}", locks->size(),
                                      locks->size() == 1 ? "lock" : "locks", *path));
@@ -216,7 +224,8 @@ Command add_gc(CLI::App& app) {
       "  latchkey gc --dry-run /services       where an application has its own locks\n"
       "\n"
       "Only what is below PATH, is empty, has been used and keeps no data; the server refuses to\n"
-      "remove a directory that somebody has come into. Outside of /locks look first: an empty node\n"
+      "remove a directory that somebody has come into. Outside of /locks look first: an empty "
+      "node\n"
       "of an application that is no lock looks the same. Latchkey's own directories are\n"
       "containers, which the server removes by itself: this is for those of other clients.");
   return {command, [options] { return gc(*options); }};

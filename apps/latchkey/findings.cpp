@@ -61,7 +61,7 @@ std::string_view name(Weight weight) {
   return weight == Weight::kNote ? "note" : weight == Weight::kWarning ? "warning" : "bad";
 }
 
-std::vector<Finding> diagnose(const Queue& lock, std::int32_t changes, std::int64_t now_ms) {
+std::vector<Finding> diagnose(const Queue& lock, std::int32_t counter, std::int64_t now_ms) {
   std::vector<Finding> found;
   for (const std::string& warning : lock.warnings) {
     found.push_back({Weight::kBad, lock.directory, warning,
@@ -91,10 +91,10 @@ std::vector<Finding> diagnose(const Queue& lock, std::int32_t changes, std::int6
                      "Nodes that are no contender's: " + names_of(foreign) + ".",
                      "nobody waits for them; remove them if they belong to nobody"});
   }
-  if (queue::is_spent(changes)) {
+  if (queue::is_spent(counter)) {
     found.push_back(
         {Weight::kBad, lock.directory,
-         fmt::format("The directory's counter stands at {} and ends at 2147483647.", changes),
+         fmt::format("The directory's counter stands at {} and ends at 2147483647.", counter),
          "stop its users and remove the directory; Latchkey does so by itself when "
          "it is empty"});
   }

@@ -28,8 +28,9 @@ struct Finding {
 [[nodiscard]] std::string_view name(Finding::Weight weight);
 
 /// A lock: clients that do not see each other, foreign nodes, entries that nobody removes, a
-/// directory's counter near its end, holders of long ago. `changes` is the directory's cversion.
-[[nodiscard]] std::vector<Finding> diagnose(const Queue& lock, std::int32_t changes,
+/// directory's counter near its end, holders of long ago. `counter` is the number of its next
+/// child.
+[[nodiscard]] std::vector<Finding> diagnose(const Queue& lock, std::int32_t counter,
                                             std::int64_t now_ms);
 
 /// A server by its answers to `ruok` and `srvr`; both empty if it did not answer.

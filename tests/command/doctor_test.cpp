@@ -32,7 +32,9 @@ constexpr ExitStatus kSick{1, 0};
 /// A server that says what it is told to of itself, and lets nobody in.
 class Talker {
  public:
-  explicit Talker(std::map<std::string, std::string> answers)
+  using Answers = std::map<std::string, std::string>;
+
+  explicit Talker(Answers answers)
       : answers_(std::move(answers)),
         address_(loopback(free_port())),
         door_(listen_on(Endpoint(address_))),
@@ -61,7 +63,7 @@ class Talker {
     }
   }
 
-  const std::map<std::string, std::string> answers_;
+  const Answers answers_;
   const std::string address_;
   const Fd door_;
   std::atomic<bool> over_ = false;
@@ -110,15 +112,16 @@ TEST_F(DoctorCommand, NamesACounterThatNearsItsEnd) {
 }
 
 TEST_F(DoctorCommand, NamesServersThatAreSilentSlowOrOfAnotherVersion) {
-  const Talker old({{"ruok", "imok"},
-                    {"srvr",
-                     "Zookeeper version: 3.4.13-2d71af4, built on 06/29/2018\n"
-                     "Latency min/avg/max: 0/2500/9000\nOutstanding: 5000\n"}});
-  const Talker leaderless(
-      {{"ruok", "imok"}, {"srvr", "This ZooKeeper instance is not currently serving requests\n"}});
-  const Talker shut({{"ruok", ""}});
-  const std::string all = old.address() + "," + leaderless.address() + "," + shut.address() + "," +
-                          connect();
+  using Answers = Talker::Answers;
+  const Talker old(Answers{{"ruok", "imok"},
+                           {"srvr",
+                            "Zookeeper version: 3.4.13-2d71af4, built on 06/29/2018\n"
+                            "Latency min/avg/max: 0/2500/9000\nOutstanding: 5000\n"}});
+  const Talker leaderless(Answers{
+      {"ruok", "imok"}, {"srvr", "This ZooKeeper instance is not currently serving requests\n"}});
+  const Talker shut(Answers{});
+  const std::string all =
+      old.address() + "," + leaderless.address() + "," + shut.address() + "," + connect();
 
   const Ran ran = user_.run({"doctor", "-z", all});
 
