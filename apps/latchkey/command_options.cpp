@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -39,7 +40,8 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 
 Result<int> parse_signal(const std::string& text) {
   std::string name = text;
-  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::toupper(letter); });
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char letter) { return std::toupper(letter); });
   if (name.starts_with("SIG")) name.erase(0, 3);
   for (int number = 1; number < kSignals; ++number) {
     const char* known = ::sigabbrev_np(number);
@@ -129,10 +131,11 @@ std::string held_around(const std::string& service, const std::vector<std::strin
     return std::string(value == nullptr ? "" : value);
   };
   if (service.empty() || variable("LATCHKEY_SERVICE") != service) return {};
-  // Several locks have a comma between them, and a path behind it.
+  // Several locks have this between them.
+  constexpr std::string_view kBetween = ", /";
   std::string held = variable("LATCHKEY_LOCK");
-  for (std::size_t at = held.find(",/"); at != std::string::npos; at = held.find(",/", at)) {
-    held[at] = '\n';
+  for (std::size_t at = held.find(kBetween); at != std::string::npos; at = held.find(kBetween)) {
+    held.replace(at, kBetween.size(), "\n/");
   }
   held = '\n' + held + '\n';
   for (const std::string& path : paths) {
