@@ -313,7 +313,7 @@ TEST_P(RunJob, H98_ABackgroundJobThatReadsIsStoppedUntilItIsInTheForeground) {
   ASSERT_TRUE(eventually(
       [&] {
         terminal.type("\n");
-        return terminal.shows("Stopped", deadline_in(200ms));
+        return terminal.shows("]+  Stopped", deadline_in(200ms));  // And not the test's name.
       },
       soon()))
       << terminal.output();
