@@ -115,12 +115,15 @@ void ElectTenure::answer(News news) {
 std::string ElectTenure::node_of(const Token& token, const std::stop_token& over) {
   std::optional<Session> session = this->session();
   const Deadline patience = deadline_in(kAnswerPatience);
+  // Not all of it at once: the lead may be over meanwhile.
+  Duration patch = 1s;
   while (session && !over.stop_requested() && !patience.has_passed(BootClock::now())) {
-    const auto now = leader(*session, path_, deadline_in(1s));
+    const auto now = leader(*session, path_, std::min(patience, deadline_in(patch)));
     if (now && *now && (*now)->token == token) return path_ + "/" + (*now)->node;
     if (!now && !is_retryable(now.error().code()) && now.error() != Code::kTimedOut) break;
     // The server we are at has not heard of it yet.
-    static_cast<void>(session->sync(path_, deadline_in(1s)));
+    static_cast<void>(session->sync(path_, std::min(patience, deadline_in(patch))));
+    patch = std::min<Duration>(2 * patch, kAnswerPatience);
   }
   return {};
 }
