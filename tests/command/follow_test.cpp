@@ -119,7 +119,7 @@ TEST_P(FollowCommand, CtrlZGivesTheScreenBackUntilItGoesOn) {
 
 TEST_P(FollowCommand, WhoseLeadIsTakenAwayStopsAndRunsAgain) {
   const auto ann = start({"elect", name_, "--", "sh", "-c",
-                          "trap '' TERM; echo lead $LATCHKEY_NODE; while :; do sleep 1000; done"});
+                          "trap '' TERM; echo lead $LATCHKEY_NODE; exec sleep 1000"});
   Session session = open();
   const auto entry = [&] {
     const auto all = session.children(name_, soon());
