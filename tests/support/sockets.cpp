@@ -50,8 +50,9 @@ int pending_error(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
+/// On every address: somebody may have it on one of the others.
 bool bindable(std::uint16_t port) {
-  const Endpoint endpoint(loopback(port));
+  const Endpoint endpoint("0.0.0.0:" + std::to_string(port));
   const Fd fd = open_socket(endpoint.family());
   return ::bind(fd.get(), endpoint.address(), endpoint.length()) == 0;
 }
