@@ -1,6 +1,8 @@
 // Is there another kind of lock at the semaphore's path? Off the usual way: when the directory of
 // the leases has to be made, and when the path has more children than a semaphore's.
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <utility>
 
 #include "queue/permits.hpp"
@@ -45,10 +47,10 @@ void Permits::on(const event::PathListed& listed) {
 void Permits::wait_for_strangers(const std::vector<std::string>& here) {
   constexpr int kMostLooks = 40;  // About a minute: longer than the dead keep their sessions.
   // By number: a writer that becomes a reader keeps it, and stays.
+  std::set<std::int32_t> numbers;
+  for (const std::string& entry : here) numbers.insert(parse_place(entry)->number);
   const auto is_gone = [&](const std::string& entry) {
-    return std::ranges::none_of(here, [number = parse_place(entry)->number](const auto& other) {
-      return parse_place(other)->number == number;
-    });
+    return !numbers.contains(parse_place(entry)->number);
   };
   if (looks_ == 0) strangers_ = here;
   std::erase_if(strangers_, is_gone);

@@ -157,8 +157,8 @@ void SemaphoreClaim::compare_ages(event::PathListed listed) {
           });
 }
 
-/// `next` hears when a child of the path was made. If it has gone meanwhile the list is out of
-/// date.
+/// `next` hears when a child of the path was made. If it has gone meanwhile the next look shows
+/// that.
 void SemaphoreClaim::ask_age(
     event::PathListed listed, const std::string& child,
     std::function<void(event::PathListed listed, std::int64_t made)> next) {
@@ -169,8 +169,7 @@ void SemaphoreClaim::ask_age(
          if (const auto* reply = std::get_if<wire::StatReply>(&outcome.reply)) {
            return next(std::move(listed), reply->stat.czxid);
          }
-         listed.answer = answer_of(outcome);
-         if (outcome.code == Code::kNoNode) listed.answer.kind = queue::Answer::Kind::kAmbiguous;
+         if (outcome.code != Code::kNoNode) listed.answer = answer_of(outcome);
          feed(std::move(listed));
        });
 }

@@ -343,7 +343,8 @@ void Driver::wait_for_timer() {
 void Driver::arm_timer() {
   if (tick_due_) return;  // It has rung, and is armed again after the tick.
   if (stopping_) {
-    if (end_by_) timer_.arm(*end_by_);
+    // A write under way is waited for in any case, and its end is a turn of its own.
+    if (end_by_ && !committing_) timer_.arm(*end_by_);
     return;
   }
   Instant wake = service_.next_wake();

@@ -125,8 +125,8 @@ class Watches {
   struct Hashed {
     std::string_view path;
     std::uint64_t hash;
-    friend bool operator==(const Hashed& hashed, const std::string& path) {
-      return hashed.path == path;
+    friend bool operator==(const Hashed& one, const std::string& other) {
+      return one.path == other;
     }
   };
   /// Goes on from byte to byte (FNV-1a), so that all the paths above one are hashed in one go.
