@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "exit_code.hpp"
+#include "lock_name.hpp"
 #include "options.hpp"
 #include "status_line.hpp"
 #include "table.hpp"
@@ -109,8 +110,10 @@ Result<KeepOptions> keep_options(const std::string& command, const CommandOption
     words = {shell != nullptr && *shell != '\0' ? shell : "/bin/sh", "-c", options.shell_command};
   }
   if (words.empty() || words.front().empty()) {
-    return wrong("what is to be run? For example: latchkey " + command + " " + options.name +
-                 " -- ./backup.sh");
+    // Whoever forgets the name has given us the command instead.
+    const std::string name = lock_path(options.name) ? options.name : "backup";
+    return wrong("what is to be run? A name comes first, for example: latchkey " + command + " " +
+                 name + " -- ./backup.sh");
   }
   if (options.status_fd && ::fcntl(*options.status_fd, F_GETFD) < 0) {
     return wrong("--status-fd " + std::to_string(*options.status_fd) + " is not open");

@@ -141,10 +141,19 @@ bool is_in_the_way(const Error& error) {
   return error == Code::kNotEmpty || error == Code::kNoNode || error == Code::kBadVersion;
 }
 
+/// The two parts of a semaphore, whose size is the data of the path above them.
+bool is_part_of_semaphore(const std::string& child) {
+  return child == "leases" || child == "locks";
+}
+
+enum class Keeps { kNothing, kData };
+
 /// Below `path`, deepest first. What has data is kept: a lock with a delay remembers there who
-/// vanished; and so is what never had a child: somebody may be about to use it. Whoever comes in
-/// between has a child there, or has changed the data, and the server refuses.
-Result<Collected> collect(Session& session, const std::string& path, bool dry_run, int depth) {
+/// vanished, and a semaphore, with both its parts, its size; and so is what never had a child:
+/// somebody may be about to use it. Whoever comes in between has a child there, or has changed the
+/// data, and the server refuses.
+Result<Collected> collect(Session& session, const std::string& path, Keeps keeps, bool dry_run,
+                          int depth = 0) {
   constexpr int kDeepest = 16;
   const Deadline deadline = deadline_in(kAnswerPatience);
   Collected result;
@@ -152,6 +161,10 @@ Result<Collected> collect(Session& session, const std::string& path, bool dry_ru
   if (!list && list.error() == Code::kNoNode) return result;
   if (!list) return list.error();
   for (const std::string& child : list->names) {
+    if (keeps == Keeps::kData && is_part_of_semaphore(child)) {
+      ++result.left;
+      continue;
+    }
     const std::string below = path + "/" + child;
     const Result<Node> node = session.get(below, deadline);
     if (!node && node.error() == Code::kNoNode) continue;
@@ -160,7 +173,8 @@ Result<Collected> collect(Session& session, const std::string& path, bool dry_ru
     QueueEntry entry;
     entry.session = node->stat.ephemeral_owner;
     if (is_ephemeral(entry) || depth == kDeepest) continue;
-    const Result<Collected> inside = collect(session, below, dry_run, depth + 1);
+    const Keeps kept = node->data.empty() ? Keeps::kNothing : Keeps::kData;
+    const Result<Collected> inside = collect(session, below, kept, dry_run, depth + 1);
     if (!inside) return inside;
     result.removed += inside->removed;
     if (inside->left > 0 || !node->data.empty() || node->stat.cversion == 0) continue;
@@ -182,7 +196,10 @@ int gc(const DoctorOptions& options) {
   if (*path == "/") return misused("gc", "everything there is: name a path below the root");
   Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("gc", session.error());
-  const Result<Collected> done = collect(*session, *path, options.dry_run, 0);
+  const Result<Node> top = session->get(*path, deadline_in(kAnswerPatience));
+  if (!top && top.error() != Code::kNoNode) return complain("gc", top.error());
+  const Keeps kept = top && !top->data.empty() ? Keeps::kData : Keeps::kNothing;
+  const Result<Collected> done = collect(*session, *path, kept, options.dry_run);
   if (!done) return complain("gc", done.error());
   say("{} empty {} {}\n", done->removed, done->removed == 1 ? "directory" : "directories",
       options.dry_run ? "would be removed" : "removed");

@@ -422,6 +422,18 @@ TEST_P(LookCommand, GcRemovesWhatIsEmptyAndNothingElse) {
   }
 }
 
+/// Without its leases another kind of lock would be let in, where its size still says otherwise.
+TEST_P(LookCommand, GcTakesNoSemaphoreApart) {
+  const std::string pool = path_ + "/pool";
+  ASSERT_EQ(user_.run({"run", "-N", "2", pool, "--", "true"}).status, kFine);
+
+  for (const std::string& where : {path_, pool}) {
+    EXPECT_EQ(user_.run({"gc", where}).out, "") << where;
+  }
+
+  EXPECT_EQ(user_.run({"run", pool, "--", "true"}).status, (ExitStatus{76, 0}));
+}
+
 TEST_P(LookCommand, GcCleansUpBelowAPathOfOnesOwn) {
   for (const char* name : {"", "/lock", "/lock/x"}) {
     ASSERT_TRUE(session_->create(path_ + name, "", {}, soon()));

@@ -57,6 +57,7 @@ TEST_P(RunCommand, H100_WhatMakesNoSenseIsAUsageErrorWithASentence) {
       {{"run"}, "NAME is required"},
       {{"run", name_}, "what is to be run?"},
       {{"run", name_, "--"}, "what is to be run?"},
+      {{"run", "./backup.sh"}, "latchkey run backup -- ./backup.sh"},
       {{"run", "a//b", "true"}, "is no name for a lock"},
       {{"run", "", "true"}, "the name of the lock is empty"},
       {{"run", name_, "--also", name_, "--", "true"}, "is named twice"},
