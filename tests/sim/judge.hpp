@@ -174,6 +174,7 @@ class Judge final : public testing::Observer {
     /// Of a semaphore: its permits by their nodes, with the zxid of their create, and the sizes it
     /// has had, each from a zxid on.
     std::map<std::string, Permit> leases;
+    std::set<std::int64_t> robbed;  ///< Sessions whose entry another hand has removed.
     std::vector<std::pair<std::int64_t, int>> sizes;
     Instant vanished = Instant::min();  ///< When a holder did.
     /// When each session last had an answer without a hold: what it made before may be given up.
@@ -227,7 +228,9 @@ class Judge final : public testing::Observer {
   void entered(const tree::Change& change);
   /// A session has ended, and took this node with it.
   void taken_along(const std::string& path);
-  void apply_change(std::int64_t zxid, const std::string& path, bool is_create, std::int64_t owner);
+  /// `session`: whose node was created, or who has deleted it.
+  void apply_change(std::int64_t zxid, const std::string& path, bool is_create,
+                    std::int64_t session);
   void check_tree(const tree::Tree& tree, const std::string& whose);
   /// Whoever's turn it is in a queue holds, or something that will wake it is on its way.
   void check_sleepers();

@@ -34,29 +34,35 @@ void carry_out(tree::Tree& tree, const tree::Record& record) {
 // ---- The log and the wire ---------------------------------------------------------------------
 
 void Judge::apply_change(std::int64_t zxid, const std::string& path, bool is_create,
-                         std::int64_t owner) {
+                         std::int64_t session) {
   const auto site = by_path_.find(parent_of(path));
   if (site == by_path_.end()) return;
   Resource& resource = resources_[site->second];
   if (site->first.ends_with("/leases")) {
     if (!is_create) {
       resource.leases.erase(path);
-    } else if (tree::Owner::is_session(owner)) {
+    } else if (tree::Owner::is_session(session)) {
       const bool has_queue = !resource.queue.empty();
       const Entry first = has_queue ? resource.queue.begin()->second : Entry{};
-      const bool is_first = !has_queue || first.owner == owner;
-      resource.leases.emplace(path, Permit{zxid, owner, is_first ? std::string() : first.path});
+      // Who was robbed of its place may not have heard of it yet.
+      const bool is_first =
+          !has_queue || first.owner == session || resource.robbed.contains(session);
+      resource.leases.emplace(path, Permit{zxid, session, is_first ? std::string() : first.path});
     }
     return;
   }
   if (is_create) {
-    if (tree::Owner::is_session(owner)) {
-      resource.queue.emplace(zxid, Entry{path, owner, is_reader(path)});
-      resource.ever.emplace(zxid, Entry{path, owner, is_reader(path)});
+    if (tree::Owner::is_session(session)) {
+      resource.queue.emplace(zxid, Entry{path, session, is_reader(path)});
+      resource.ever.emplace(zxid, Entry{path, session, is_reader(path)});
     }
     return;
   }
-  std::erase_if(resource.queue, [&](const auto& entry) { return entry.second.path == path; });
+  const auto gone = std::ranges::find_if(
+      resource.queue, [&](const auto& entry) { return entry.second.path == path; });
+  if (gone == resource.queue.end()) return;
+  if (gone->second.owner != session) resource.robbed.insert(gone->second.owner);
+  resource.queue.erase(gone);
 }
 
 void Judge::on_applied(const testing::LogEntry& entry) {
@@ -72,7 +78,7 @@ void Judge::on_applied(const testing::LogEntry& entry) {
     if (change.kind == tree::Change::Kind::kCreate) {
       apply_change(entry.zxid, change.path, true, change.owner);
     } else if (change.kind == tree::Change::Kind::kDelete) {
-      apply_change(entry.zxid, change.path, false, 0);
+      apply_change(entry.zxid, change.path, false, record->session);
       if (record->kind == tree::Record::Kind::kCloseSession) taken_along(change.path);
     }
   }
