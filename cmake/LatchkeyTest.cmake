@@ -11,7 +11,7 @@ include(GoogleTest)
 function(latchkey_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "PER_SUITE" "LABEL;TIMEOUT" "SOURCES;LIBS")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 600)
   endif()
   latchkey_program(${name} SOURCES ${arg_SOURCES} LIBS GTest::gmock_main ${arg_LIBS})
   if(NOT TARGET ${name})
@@ -27,7 +27,7 @@ function(latchkey_test name)
       NO_PRETTY_VALUES
       TEST_PREFIX ${arg_LABEL}.
       DISCOVERY_MODE PRE_TEST
-      DISCOVERY_TIMEOUT 60
+      DISCOVERY_TIMEOUT 300
       PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
   endif()
 endfunction()
@@ -45,5 +45,5 @@ function(latchkey_fuzz name)
   add_test(NAME fuzz.${name} COMMAND ${target}
     -max_total_time=10 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1
     -artifact_prefix=${found}- ${found} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
-  set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 60)
+  set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 600)
 endfunction()
