@@ -167,6 +167,10 @@ void Contender::relist() {
 /// the next create may carry it again. The list that went with it says nothing about ours (H71).
 void Contender::make_parents() {
   withdraw(asks_.list);
+  if (options_.missing == Missing::kFail) {
+    fail(Code::kNoNode, options_.directory);
+    return leave();
+  }
   make(parents_.begin());
 }
 

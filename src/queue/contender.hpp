@@ -40,6 +40,12 @@ enum class Spent {
   kFail,   ///< With kCounterExhausted.
 };
 
+/// What to do when the directory is missing.
+enum class Missing {
+  kMake,  ///< It, and whatever is missing above it.
+  kFail,  ///< With kNoNode.
+};
+
 /// One attempt at a lock, from the first create to the last delete, as a machine without I/O:
 /// events in, actions out. It decides everything that is hard about a lock: what an answer proves,
 /// whom to watch, when it is first, what it owes. docs/architecture.md has the road,
@@ -65,6 +71,7 @@ class Contender : EntryMachine<Action> {
     Watching watching = Watching::kNearest;
     Spent spent = Spent::kDrain;
     Until until = Until::kLeaseEnds;
+    Missing missing = Missing::kMake;
   };
 
   Contender(Options options, GuidSource guids);

@@ -430,6 +430,15 @@ TEST_F(ContenderTest, H39_ADirectoryThatKeepsVanishingIsMadeEverMoreSlowly) {
   }
 }
 
+TEST_F(ContenderTest, ADirectoryThatIsNotToBeMadeIsReportedMissing) {
+  make({.missing = Missing::kFail});
+  tell(event::Start{});
+  created_not(no(Code::kNoNode));
+  expect_failed(Code::kNoNode);
+  EXPECT_EQ(ever<action::MakeDirectory>(), 0);
+  EXPECT_TRUE(is_done());
+}
+
 TEST_F(ContenderTest, ADirectoryThatMayNotBeMadeIsNamed) {
   tell(event::Start{});
   created_not(no(Code::kNoNode));

@@ -62,27 +62,27 @@ bool Permits::is_own(std::string_view name) const {
 /// make one of no size.
 void Permits::on(const event::Start&) {
   if (phase_ != Phase::kNew) return;
+  phase_ = Phase::kQueueing;
   renew_guid();
   survey();
   if (options_.size) queue();
 }
 
 void Permits::queue() {
+  phase_ = Phase::kQueueing;
   queued_ = true;
-  out_.push_back(action::Queue{});
+  out_.push_back(action::Queue{missing_});
 }
 
-void Permits::survey() {
-  phase_ = Phase::kQueueing;
-  ask<action::ReadSize>(asks_.survey, false);
-}
+void Permits::survey() { ask<action::ReadSize>(asks_.survey, false); }
 
 void Permits::surveyed(const event::SizeRead& read) {
   const bool ok = read.answer.kind == Answer::Kind::kOk;
   if (read.answer.kind == Answer::Kind::kAmbiguous) return survey();
   if (!ok && read.answer.code != Code::kNoNode) {
     if (is_retryable(read.answer.code)) {
-      return queued_ ? void() : pause(AfterPause::kSurvey);  // The head looks anyway.
+      if (queued_ || phase_ != Phase::kQueueing) return;  // The head looks anyway.
+      return pause(AfterPause::kSurvey);
     }
     fail(read.answer.code, "read the size of " + options_.path);
     return leave();
@@ -100,7 +100,7 @@ void Permits::surveyed(const event::SizeRead& read) {
   }
   if (stored) agreed_ = true;
   if (out_of_line_) return on(event::OutOfLine{*out_of_line_});
-  if (!queued_) queue();
+  if (!queued_ && phase_ == Phase::kQueueing) queue();
 }
 
 /// Why these permits will not be had, if so.
@@ -138,6 +138,9 @@ void Permits::on(const event::OutOfLine& out) {
   if (looks_again && out.code == Code::kBusy) {
     out_of_line_ = out.code;
     return;
+  }
+  if (out.code == Code::kNoNode && std::exchange(missing_, Missing::kMake) == Missing::kFail) {
+    return check_path();
   }
   fail(out.code);
   leave();
@@ -235,7 +238,7 @@ void Permits::pause(AfterPause next) {
 void Permits::on(const event::Resumed& resumed) {
   if (!take(asks_.pause, resumed.ask)) return;
   switch (after_pause_) {
-    case AfterPause::kSurvey: return survey();
+    case AfterPause::kSurvey: phase_ = Phase::kQueueing; return survey();
     case AfterPause::kCheck: return check_path();
     case AfterPause::kMake: return make_directory();
     case AfterPause::kSearch: return search();

@@ -34,7 +34,9 @@ namespace latchkey::queue {
 namespace action {
 
 /// Enter the queue in front. Answered by event::First or event::OutOfLine.
-struct Queue {};
+struct Queue {
+  Missing missing;
+};
 /// Leave it again, whether waiting or first.
 struct Unqueue {};
 /// One multi of `count` ephemeral sequential creates of directory + "/" + prefix. Answered by
@@ -128,8 +130,9 @@ using PermitEvent =
 /// While there are too many, the head watches the list of leases and the size: with several permits
 /// any holder may leave first, so no single node would do (H47).
 ///
-/// A queue of entries at the path itself is another lock, which does not exclude this one. Its
-/// contenders fail where they find `leases`, so whoever makes that looks before, and whoever takes
+/// A queue of entries at the path itself is another lock, which does not exclude this one. Whoever
+/// would make the queue in front looks before, so that nothing is left where it is refused. Those
+/// contenders fail where they find `leases`, so whoever makes that looks once more, and whoever takes
 /// permits looks once more if the path has more children than a semaphore's two: an entry that
 /// stays is older than `leases`, and one that goes was a contender that fails.
 ///
@@ -289,6 +292,7 @@ class Permits : EntryMachine<PermitAction> {
 
   // Before it is our turn.
   bool queued_ = false;              ///< In the queue in front, as far as we know.
+  Missing missing_ = Missing::kFail;  ///< Of the queue in front: made once the path is looked at.
   bool suspicious_ = false;          ///< The first look gave cause to look again, behind a sync.
   std::optional<Code> out_of_line_;  ///< Told while a second look is on its way.
   bool agreed_ = false;     ///< The caller's size was the stored one; from then on that one counts.

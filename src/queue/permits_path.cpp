@@ -1,5 +1,5 @@
-// Is there another kind of lock at the semaphore's path? Off the usual way: when the directory of
-// the leases has to be made, and when the path has more children than a semaphore's.
+// Is there another kind of lock at the semaphore's path? Off the usual way: when the queue in front
+// or the directory of the leases has to be made, and when the path has more children than a semaphore's.
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -37,6 +37,7 @@ void Permits::on(const event::PathListed& listed) {
   const bool is_semaphore =
       std::find(listed.children.begin(), listed.children.end(), kLeases) != listed.children.end();
   if (!is_semaphore && !here.empty()) return refuse_path(here);
+  if (!queued_) return queue();
   if (own_.empty()) return make_directory();
   if (!listed.elders.empty()) return refuse_path(listed.elders);
   wait_for_strangers(here);

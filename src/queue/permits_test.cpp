@@ -282,6 +282,52 @@ TEST_F(PermitsTest, H06_WhoGivesUpWhileItLooksAtThePathLeavesNothing) {
   EXPECT_EQ(did<action::Done>(), 1);
 }
 
+TEST_F(PermitsTest, WhereAnotherKindOfLockIsNotEvenAQueueIsMade) {
+  make(1, 5);
+  EXPECT_EQ(last<action::Queue>().missing, Missing::kFail);
+  size_is("", kOk, 1);
+  tell(event::OutOfLine{Code::kNoNode});
+  EXPECT_EQ(did<action::Sync>(), 1);
+  path_listed({entry(0)});
+
+  expect_failed(Code::kKindMismatch);
+  EXPECT_EQ(ever<action::Queue>(), 1);
+  EXPECT_EQ(ever<action::Unqueue>(), 0);
+  EXPECT_EQ(did<action::Done>(), 1);
+}
+
+TEST_F(PermitsTest, AQueueInFrontIsMadeOnceThePathIsLookedAt) {
+  make(1, 5);
+  size_is("", no(Code::kNoNode));
+  tell(event::OutOfLine{Code::kNoNode});
+  path_listed({}, no(Code::kNoNode));
+
+  EXPECT_EQ(did<action::Queue>(), 1);
+  EXPECT_EQ(last<action::Queue>().missing, Missing::kMake);
+  tell(event::OutOfLine{Code::kNoNode});
+  expect_failed(Code::kNoNode);
+}
+
+TEST_F(PermitsTest, ASurveyThatIsAnsweredWhileItLooksAtThePathDoesNotQueueItTwice) {
+  for (const Answer& answer : {kOk, no(Code::kConnectionLoss)}) {
+    make(1, 5);
+    tell(event::OutOfLine{Code::kNoNode});
+    size_is("5", answer);
+    EXPECT_EQ(did<action::Queue>(), 0);
+    EXPECT_EQ(permits_->describe(), "checking the path");
+    path_listed({});
+    EXPECT_EQ(did<action::Queue>(), 1);
+  }
+}
+
+TEST_F(PermitsTest, H06_WhoGivesUpBeforeThePathIsLookedAtLeavesNothing) {
+  make(1, 5);
+  tell(event::OutOfLine{Code::kNoNode});
+  tell(event::Cancel{Code::kTimedOut});
+  EXPECT_EQ(ever<action::Unqueue>(), 0);
+  EXPECT_EQ(did<action::Done>(), 1);
+}
+
 // The size.
 
 TEST_F(PermitsTest, WithoutASizeItLooksBeforeItQueues) {

@@ -41,7 +41,7 @@ void SemaphoreClaim::step(const queue::PermitEvent& event) {
 
 // The queue in front.
 
-void SemaphoreClaim::carry_out(action::Queue&) {
+void SemaphoreClaim::carry_out(action::Queue& action) {
   const auto host = shared_host_.lock();
   if (!host) return feed(event::OutOfLine{Code::kClosed});
   const std::optional<int> size = plan_.permits.size;
@@ -49,7 +49,8 @@ void SemaphoreClaim::carry_out(action::Queue&) {
       Attempt::start(host, machine_,
                      {.contender = {.directory = queue::Permits::locks_of(plan_.permits.path),
                                     .wait = plan_.permits.wait,
-                                    .until = queue::Until::kNodeGoes},
+                                    .until = queue::Until::kNodeGoes,
+                                    .missing = action.missing},
                       .data = plan_.data,
                       .acl = plan_.acl,
                       .parent = plan_.parent,

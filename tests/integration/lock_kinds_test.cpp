@@ -76,9 +76,12 @@ TEST_P(LockKindsTest, WhereASemaphoreIsNobodyIsElected) {
 TEST_P(LockKindsTest, WhereAQueueIsPermitsAreRefusedAndTheQueueGoesOn) {
   Lease held = take(open(), directory);
   Session session = open();
+  const auto changes = [&] { return witness.synced().children(directory, soon())->stat.cversion; };
+  const auto before = changes();
 
   EXPECT_TRUE(is_refused(permit(session)));
   EXPECT_THAT(permit(session).try_lock().error().message(), HasSubstr(directory + " itself"));
+  EXPECT_EQ(changes(), before) << "who is refused leaves nothing";
   EXPECT_TRUE(ok(held.check(soon())));
   ASSERT_TRUE(ok(held.release(soon())));
 

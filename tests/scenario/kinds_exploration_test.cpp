@@ -256,8 +256,11 @@ class World {
     });
   }
   /// The line in front is taken for short: whoever takes permits is first.
-  void carry_out_one(std::size_t i, action::Queue&) {
-    ask(i, "queue", true, [i](World&, Tree& tree) {
+  void carry_out_one(std::size_t i, action::Queue& queue) {
+    ask(i, "queue", true, [i, missing = queue.missing](World&, Tree& tree) {
+      if (!tree.has_locks && missing == queue::Missing::kFail) {
+        return told(i, "no queue", event::OutOfLine{Code::kNoNode});
+      }
       tree.has_locks = true;
       return told(i, "first", event::First{});
     });
