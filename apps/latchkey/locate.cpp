@@ -23,12 +23,19 @@ std::string short_hash(const std::string& text) {
   return fmt::format("{:08x}", hash);
 }
 
+bool is_short_enough(const std::string& socket) {
+  return socket.size() < sizeof(sockaddr_un::sun_path);
+}
+
+/// Where the user's programs keep what they want to find again; empty: nowhere.
+std::string state_home(const Environment& environment) {
+  if (is_usable(environment.state_home)) return environment.state_home;
+  return is_usable(environment.home) ? environment.home + "/.local/state" : "";
+}
+
 std::optional<OwnServer> own_server(const Environment& environment) {
-  std::string state = environment.state_home;
-  if (!is_usable(state)) {
-    if (!is_usable(environment.home)) return std::nullopt;
-    state = environment.home + "/.local/state";
-  }
+  const std::string state = state_home(environment);
+  if (state.empty()) return std::nullopt;
   OwnServer own;
   own.folder = state + "/latchkey";
   const std::string name = "/" + short_hash(own.folder) + ".sock";
@@ -38,12 +45,34 @@ std::optional<OwnServer> own_server(const Environment& environment) {
   wanted.push_back(own.folder + "/server.sock");
   wanted.push_back(fmt::format("/tmp/latchkey-{}{}", environment.user, name));
   for (std::string& path : wanted) {
-    if (path.size() < sizeof(sockaddr_un::sun_path)) own.sockets.push_back(std::move(path));
+    if (is_short_enough(path)) own.sockets.push_back(std::move(path));
   }
   return own;
 }
 
 }  // namespace
+
+std::string default_data_folder(const Environment& environment) {
+  const std::string& service = environment.service_state;
+  if (is_usable(service)) return service.substr(0, service.find(':'));
+  const std::string state = state_home(environment);
+  return state.empty() ? "" : state + "/latchkey/serve";
+}
+
+std::vector<std::string> default_sockets(const std::string& data_folder,
+                                         const Environment& environment) {
+  std::vector<std::string> wanted;
+  if (!data_folder.empty()) {
+    wanted.push_back(data_folder + "/latchkey.sock");
+  } else {
+    if (is_usable(environment.runtime_dir)) {
+      wanted.push_back(environment.runtime_dir + "/latchkey/memory.sock");
+    }
+    wanted.push_back(fmt::format("/tmp/latchkey-{}/memory.sock", environment.user));
+  }
+  std::erase_if(wanted, [](const std::string& path) { return !is_short_enough(path); });
+  return wanted;
+}
 
 std::vector<ConfigFile> config_files(const ServiceOptions& typed, const Environment& environment) {
   if (!typed.config_file.empty()) return {{typed.config_file, true}};

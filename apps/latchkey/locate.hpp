@@ -1,27 +1,15 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "environment.hpp"
 #include "service.hpp"
 
 /// Where the service is, as a function of what was said and where. No file is looked at here.
 namespace latchkey::app {
-
-/// What the surroundings say; an empty text is one that is not set.
-struct Environment {
-  std::string connect;      ///< LATCHKEY_CONNECT
-  std::string config;       ///< LATCHKEY_CONFIG
-  std::string config_home;  ///< XDG_CONFIG_HOME
-  std::string state_home;   ///< XDG_STATE_HOME
-  std::string runtime_dir;  ///< XDG_RUNTIME_DIR
-  std::string home;
-  uid_t user = 0;
-};
 
 /// A configuration file that may be there, or has to because somebody named it.
 struct ConfigFile {
@@ -43,6 +31,14 @@ struct OwnServer {
   std::vector<std::string> sockets;
   std::chrono::milliseconds idle_stop{600'000};
 };
+
+/// Where `latchkey serve` keeps its data when it is told nothing about it; empty: nowhere.
+[[nodiscard]] std::string default_data_folder(const Environment& environment);
+
+/// Names for the socket of `latchkey serve` when it is told nothing of where to listen, best first;
+/// `data_folder` is empty for a server in memory. None if they would all be too long.
+[[nodiscard]] std::vector<std::string> default_sockets(const std::string& data_folder,
+                                                       const Environment& environment);
 
 /// Whom to ask and how.
 struct Place {

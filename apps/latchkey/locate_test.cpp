@@ -11,6 +11,7 @@ namespace latchkey::app {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::StartsWith;
 
 Environment at_home() {
@@ -161,6 +162,26 @@ TEST(LockName, RefusesWhatNoServerTakes) {
   for (const char* name : {"", "a//b", "a/", "..", "a/../b", "a\x01"}) {
     EXPECT_FALSE(lock_path(name)) << name;
   }
+}
+
+TEST(DefaultDataFolder, IsAServicesOwnOrOneOfTheUsers) {
+  EXPECT_EQ(default_data_folder({}), "");
+  Environment environment{.home = "/home/ann"};
+  EXPECT_EQ(default_data_folder(environment), "/home/ann/.local/state/latchkey/serve");
+  environment.state_home = "/state";
+  EXPECT_EQ(default_data_folder(environment), "/state/latchkey/serve");
+  environment.service_state = "/var/lib/latchkey:/var/lib/more";
+  EXPECT_EQ(default_data_folder(environment), "/var/lib/latchkey");
+}
+
+TEST(DefaultSockets, LieBesideTheDataOrInAFolderOfTheUsers) {
+  Environment environment{.runtime_dir = "/run/user/1000", .user = 1000};
+  EXPECT_THAT(default_sockets("/var/lib/x", environment), ElementsAre("/var/lib/x/latchkey.sock"));
+  EXPECT_THAT(default_sockets("", environment),
+              ElementsAre("/run/user/1000/latchkey/memory.sock", "/tmp/latchkey-1000/memory.sock"));
+  EXPECT_THAT(default_sockets("/" + std::string(100, 'x'), environment), IsEmpty());
+  environment.runtime_dir = "relative";
+  EXPECT_THAT(default_sockets("", environment), ElementsAre("/tmp/latchkey-1000/memory.sock"));
 }
 
 }  // namespace

@@ -74,21 +74,13 @@ std::optional<std::pair<std::string, std::string>> read_note(const std::string& 
   return std::pair(text.substr(0, first), text.substr(first + 1, text.size() - first - 2));
 }
 
-Result<std::string> choose_socket(const OwnServer& own) {
-  for (const std::string& socket : own.sockets) {
-    const std::filesystem::path folder = std::filesystem::path(socket).parent_path();
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(folder.parent_path(), ignored)) continue;
-    if (make_private_folder(folder)) return socket;
-  }
-  return Error(Code::kInvalidOption,
-               "there is no folder for the socket of your own server: XDG_RUNTIME_DIR, " +
-                   own.folder + " and /tmp were tried" + kAdvice);
-}
-
 Result<std::string> start(const OwnServer& own, const LifeLock& lock, Deadline deadline) {
-  const Result<std::string> socket = choose_socket(own);
-  if (!socket) return socket.error();
+  const std::optional<std::string> socket = choose_socket(own.sockets);
+  if (!socket) {
+    return Error(Code::kInvalidOption,
+                 "there is no folder for the socket of your own server: XDG_RUNTIME_DIR, " +
+                     own.folder + " and /tmp were tried" + kAdvice);
+  }
   const std::string address = "unix:" + *socket;
   lock.write_down(address + "\n" + host_name() + "\n");
   Daemon daemon;
@@ -105,6 +97,16 @@ Result<std::string> start(const OwnServer& own, const LifeLock& lock, Deadline d
 }
 
 }  // namespace
+
+std::optional<std::string> choose_socket(std::span<const std::string> names) {
+  for (const std::string& socket : names) {
+    const std::filesystem::path folder = std::filesystem::path(socket).parent_path();
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(folder.parent_path(), ignored)) continue;
+    if (make_private_folder(folder)) return socket;
+  }
+  return std::nullopt;
+}
 
 std::optional<pid_t> listener_at(const std::string& address) {
   constexpr std::string_view kUnix = "unix:";

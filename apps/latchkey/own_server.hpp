@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "latchkey/deadline.hpp"
@@ -33,5 +34,8 @@ namespace latchkey::app {
 /// The same when it has just been lost: one that was killed may keep its lock for a moment longer
 /// than its connections.
 [[nodiscard]] Result<std::string> revive_own_server(const OwnServer& own, Deadline deadline);
+
+/// The first of these names for a socket whose folder is for this user only, or could be made so.
+[[nodiscard]] std::optional<std::string> choose_socket(std::span<const std::string> names);
 
 }  // namespace latchkey::app

@@ -6,17 +6,25 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "environment.hpp"
 #include "exit_code.hpp"
 #include "latchkey/server.hpp"
 #include "latchkey/version.hpp"
+#include "locate.hpp"
+#include "own_server.hpp"
 #include "serve_options.hpp"
 #include "serve_signals.hpp"
 #include "systemd.hpp"
@@ -26,9 +34,11 @@ namespace latchkey::app {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr std::chrono::seconds kLastWords(1);
 
 constexpr const char* kExamples =
     "Examples:\n"
+    "  latchkey serve\n"
     "  latchkey serve --data /var/lib/latchkey\n"
     "  latchkey serve --memory --listen 127.0.0.1:0\n"
     "  latchkey serve --data ./data --unix ./latchkey.sock --words all --metrics 127.0.0.1:9090\n"
@@ -47,11 +57,11 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void say_logged(LogLevel level, std::string_view text) {
+std::string logged(LogLevel level, std::string_view text) {
   const char* tag = level >= LogLevel::kError     ? "error: "
                     : level == LogLevel::kWarning ? "warning: "
                                                   : "";
-  say("latchkey serve: {}{}\n", tag, text);
+  return fmt::format("latchkey serve: {}{}\n", tag, text);
 }
 
 int refuse(const Error& error) {
@@ -92,16 +102,76 @@ void wait_for_end(Server& server, const sigset_t& signals, std::atomic<bool>& st
   watcher.join();
 }
 
+/// For this machine alone, and the socket for this user alone.
+void take_default_addresses(ServerOptions& options) {
+  options.listen = {"127.0.0.1:2181"};
+  const std::vector<std::string> sockets = default_sockets(options.data_folder, environment());
+  // A data folder is made and looked at by the server itself.
+  const auto socket = options.data_folder.empty() || sockets.empty()
+                          ? choose_socket(sockets)
+                          : std::optional(sockets.front());
+  if (socket) {
+    options.unix_path = *socket;
+  } else {
+    options.log(LogLevel::kWarning,
+                "no Unix socket: there is no name for it that is short "
+                "enough, or no folder; name one with --unix");
+  }
+}
+
+Result<Server> start(ServerOptions& options) {
+  const bool told_where =
+      !options.listen.empty() || !options.unix_path.empty() || !options.inherited.empty();
+  if (!told_where) take_default_addresses(options);
+  Result<Server> server = Server::start(options);
+  if (told_where || server || !server.error().message().starts_with("listen on unix:")) {
+    return server;
+  }
+  options.log(LogLevel::kWarning,
+              "no Unix socket; name one with --unix: " + server.error().message());
+  options.unix_path.clear();
+  return Server::start(options);
+}
+
+int serve(ServerOptions options, const sigset_t& signals, const Speaker& speaker) {
+  StartSignals early(signals);
+  options.cancel_start = early.token();
+  Result<Server> server = start(options);
+  early.end();
+  const auto end = [&speaker](const Result<void>& ended) {
+    speaker.finish(kLastWords);
+    return ended ? 0 : refuse(ended.error());
+  };
+  if (!server && server.error() == Code::kCancelled) {
+    say("latchkey serve: ended before it had read its data\n");
+    return 0;
+  }
+  if (!server) return end(server.error());
+  if (early.token().stop_requested()) return end(server->stop());
+  say_where(*server, options);
+  notify_systemd("READY=1");
+  std::atomic<bool> stopping = false;
+  wait_for_end(*server, signals, stopping);
+  return end(server->stop());
+}
+
 int run_serve(const ServeOptions& asked) {
-  if (asked.memory == !asked.server.data_folder.empty()) {
+  ServerOptions options = server_options(asked);
+  const bool both = asked.memory && !options.data_folder.empty();
+  if (!asked.memory && options.data_folder.empty()) {
+    options.data_folder = default_data_folder(environment());
+    std::error_code ignored;  // The server says what it cannot do.
+    std::filesystem::create_directories(options.data_folder.parent_path(), ignored);
+  }
+  if (both || (!asked.memory && options.data_folder.empty())) {
     say("latchkey serve: {}: --data DIR keeps the data in DIR, --memory loses them "
         "when the server ends\n",
-        asked.memory ? "choose one of the two" : "say where the data shall lie");
+        both ? "choose one of the two" : "say where the data shall lie");
     return kUsage;
   }
-  for (const std::string& address : asked.server.listen) {
+  for (const std::string& address : options.listen) {
     const bool any_port = address.ends_with(":0");
-    if (any_port || std::ranges::count(asked.server.listen, address) == 1) continue;
+    if (any_port || std::ranges::count(options.listen, address) == 1) continue;
     say("latchkey serve: --listen {} is named twice\n", address);
     return kUsage;
   }
@@ -113,32 +183,13 @@ int run_serve(const ServeOptions& asked) {
   ::sigaddset(&signals, SIGTERM);
   ::sigaddset(&signals, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
-  ServerOptions options = server_options(asked);
   options.inherited = take_systemd_sockets();
-  if (options.listen.empty() && options.unix_path.empty() && options.inherited.empty()) {
-    options.listen = {"127.0.0.1:2181"};
-  }
-  options.log = say_logged;
-  StartSignals early(signals);
-  options.cancel_start = early.token();
-  Result<Server> server = Server::start(options);
-  early.end();
-  if (!server && server.error() == Code::kCancelled) {
-    say("latchkey serve: ended before it had read its data\n");
-    return 0;
-  }
-  if (!server) return refuse(server.error());
-  if (early.token().stop_requested()) {
-    const Result<void> ended = server->stop();
-    return ended ? 0 : refuse(ended.error());
-  }
-  say_where(*server, options);
-  notify_systemd("READY=1");
-  std::atomic<bool> stopping = false;
-  wait_for_end(*server, signals, stopping);
-  const Result<void> ended = server->stop();
-  return ended ? 0 : refuse(ended.error());
+  // Whoever does not read what is said holds up no server.
+  const Speaker speaker;
+  options.log = [&speaker](LogLevel level, std::string_view text) {
+    speaker.say(logged(level, text));
+  };
+  return serve(std::move(options), signals, speaker);
 }
 
 }  // namespace

@@ -37,14 +37,15 @@ void add_limit(CLI::App& command, ServerOptions& options,
 
 void add_basics(CLI::App& command, ServeOptions& options) {
   ServerOptions& server = options.server;
-  add_text(command, "--data", server.data_folder, "DIR",
+  add_text(command, "--data", server.data_folder, "DIR [~/.local/state/latchkey/serve]",
            "Folder for the data; made if it is missing");
   command.add_flag("--memory", options.memory, "Keep the data in memory only");
   command.add_flag("--cut-damage", options.cut_damage,
                    "For one start: keep what comes before a damage, lose the rest");
   add_text(command, "--listen", server.listen, "HOST:PORT [127.0.0.1:2181]",
            "TCP address; may be named more than once");
-  add_text(command, "--unix", server.unix_path, "PATH", "Unix socket, for this user only");
+  add_text(command, "--unix", server.unix_path, "PATH [DIR/latchkey.sock]",
+           "Unix socket, for this user only; with neither, both defaults");
   command.add_option("--words", server.words, "Four-letter words to answer")
       ->option_text("LIST|all [ruok,srvr]")
       ->allow_extra_args(false)

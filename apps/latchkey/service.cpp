@@ -1,6 +1,5 @@
 #include "service.hpp"
 
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,11 +12,14 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "environment.hpp"
 #include "locate.hpp"
 #include "net/tls.hpp"
 #include "options.hpp"
 #include "own_server.hpp"
 #include "session/connect_string.hpp"
+#include "table.hpp"
+#include "words.hpp"
 
 namespace latchkey::app {
 namespace {
@@ -29,26 +31,6 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kOwnPatience(60);
 /// How long it may take to answer before we look whether it still lives.
 constexpr milliseconds kLookAgain(200);
-
-Environment environment() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  Environment found;
-  found.connect = variable("LATCHKEY_CONNECT");
-  found.config = variable("LATCHKEY_CONFIG");
-  found.config_home = variable("XDG_CONFIG_HOME");
-  found.state_home = variable("XDG_STATE_HOME");
-  found.runtime_dir = variable("XDG_RUNTIME_DIR");
-  found.home = variable("HOME");
-  found.user = ::geteuid();
-  if (found.home.empty()) {
-    const passwd* user = ::getpwuid(found.user);
-    if (user != nullptr) found.home = user->pw_dir;
-  }
-  return found;
-}
 
 /// What the first configuration file that is there says.
 Result<ServiceOptions> read_configuration(const ServiceOptions& typed,
@@ -123,9 +105,24 @@ bool speaks_tls(const TlsOptions& tls) {
   return tls.enabled || !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty();
 }
 
-Result<Session> open_named(const Place& place, SessionOptions options, Deadline deadline) {
+Result<Session> open_at(const std::string& connect, SessionOptions options, Deadline deadline,
+                        const OnSilence& on_silence) {
+  constexpr std::chrono::seconds kSilence(2);
+  Result<Session> session = Session::start(connect, std::move(options));
+  if (!session) return session;
+  const Result<void> soon = session->wait_connected(std::min(deadline, deadline_in(kSilence)));
+  if (!soon && on_silence && !deadline.has_passed(BootClock::now())) {
+    on_silence("nobody answers at " + connect + " yet; going on to try");
+  }
+  const Result<void> connected = session->wait_connected(deadline);
+  if (connected) return session;
+  return Error(connected.error().code(), connect + ": " + connected.error().message());
+}
+
+Result<Session> open_named(const Place& place, SessionOptions options, Deadline deadline,
+                           const OnSilence& on_silence) {
   const TlsOptions tls = options.tls;
-  Result<Session> session = Session::open(place.connect, std::move(options), deadline);
+  Result<Session> session = open_at(place.connect, std::move(options), deadline, on_silence);
   if (session) return session;
   const Error& error = session.error();
   // Files that cannot be used are named, and have nothing to do with the address.
@@ -214,8 +211,8 @@ Result<Session> with_root(Result<Session> session, const Place& place) {
                                  "out the chroot",
                                  chroot)
                    : fmt::format("there is no node {0} at {1}, and it is to be our root, the "
-                                 "chroot. Is it spelled right? It has to be made first, for "
-                                 "example with zkCli.sh create {0}",
+                                 "chroot. Is it spelled right? It has to be made first, with "
+                                 "any ZooKeeper client: create {0}",
                                  chroot, place.connect));
 }
 
@@ -253,14 +250,20 @@ void add_service_options(CLI::App& command, ServiceOptions& options) {
       ->group("");  // For the configuration.
 }
 
-Result<Session> open_service(const ServiceOptions& options, Deadline deadline,
-                             SessionOptions more) {
+Result<Session> open_aloud(const ServiceOptions& options, Deadline deadline) {
+  if (::isatty(STDERR_FILENO) == 0) return open_service(options, deadline);
+  return open_service(options, deadline, {},
+                      [](const std::string& text) { say("latchkey: {}\n", printable(text)); });
+}
+
+Result<Session> open_service(const ServiceOptions& options, Deadline deadline, SessionOptions more,
+                             const OnSilence& on_silence) {
   const Result<Place> place = find_place(options);
   if (!place) return place.error();
   Result<SessionOptions> complete = session_options(*place, std::move(more));
   if (!complete) return complete.error();
   return with_root(place->own ? open_own(*place->own, std::move(*complete))
-                              : open_named(*place, std::move(*complete), deadline),
+                              : open_named(*place, std::move(*complete), deadline, on_silence),
                    *place);
 }
 

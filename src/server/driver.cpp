@@ -41,6 +41,7 @@ void CommitStatistics::add(std::size_t size, Duration span) {
 
 Driver::Driver(ServerOptions options, std::shared_ptr<const net::TlsContext> tls)
     : options_(std::move(options)),
+      around_(look_around(options_)),
       tls_(std::move(tls)),
       log_(options_.log),
       work_(asio::make_work_guard(context_)),
@@ -97,6 +98,7 @@ Status Driver::status() const {
   return {.service = service_,
           .options = options_,
           .commits = commits_,
+          .around = around_,
           .moment = now(),
           .started = started_,
           .addresses = addresses_,

@@ -175,6 +175,7 @@ class Driver {
 
   // Constant after start().
   const ServerOptions options_;
+  const Surroundings around_;
   const std::shared_ptr<const net::TlsContext> tls_;
   std::vector<std::string> addresses_;
   std::uint16_t port_ = 0;

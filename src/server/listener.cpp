@@ -249,7 +249,9 @@ Result<Listener> Listener::open_unix(const std::filesystem::path& path) {
   Listener listener(std::move(fd), true);
   struct stat made {};
   if (::stat(path.c_str(), &made) == 0) {
-    listener.owned_ = std::filesystem::absolute(path);
+    std::error_code error;
+    listener.owned_ = std::filesystem::absolute(path, error);
+    if (error) listener.owned_ = path;
     listener.device_ = made.st_dev;
     listener.inode_ = made.st_ino;
   }

@@ -58,6 +58,16 @@ Result<void> check(ServerOptions& options) {
   if (options.listen.empty() && options.unix_path.empty() && options.inherited.empty()) {
     options.listen = {"127.0.0.1:0"};
   }
+  // The working directory may change, or go.
+  if (!options.data_folder.empty()) {
+    std::error_code error;
+    std::filesystem::path folder = std::filesystem::absolute(options.data_folder, error);
+    if (!error) folder = std::filesystem::weakly_canonical(folder, error);
+    if (error) {
+      return Error(Code::kStorage, options.data_folder.string() + ": " + error.message());
+    }
+    options.data_folder = std::move(folder);
+  }
   return {};
 }
 

@@ -23,12 +23,20 @@ struct CommitStatistics {
   void add(std::size_t size, Duration span);
 };
 
+/// Whose process it is, and where it was started.
+struct Surroundings {
+  std::string user = "<NA>";
+  std::string home = "<NA>";
+  std::string folder;
+};
+
 /// Everything that words and metrics tell of, at one moment. Thread safety: the server's strand
 /// only.
 struct Status {
   const tree::Service& service;
   const ServerOptions& options;
   const CommitStatistics& commits;
+  const Surroundings& around;
   tree::Moment moment;
   Instant started;
   std::vector<std::string> addresses;

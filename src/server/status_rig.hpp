@@ -45,6 +45,7 @@ class StatusRig {
     return {.service = service_,
             .options = options_,
             .commits = commits_,
+            .around = around_,
             .moment = moment(),
             .started = Instant(),
             .addresses = {"127.0.0.1:2181"},
@@ -76,6 +77,7 @@ class StatusRig {
   tree::Service service_;
   ServerOptions options_;
   CommitStatistics commits_;
+  Surroundings around_{"ann", "/home/ann", "/srv"};
   tree::PeerId peer_ = 0;
   std::int32_t xid_ = 0;
   std::chrono::milliseconds passed_{};

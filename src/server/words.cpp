@@ -163,10 +163,18 @@ std::string stat(const Status& status) {
   return srvr(status, "Clients:\n" + connections(status, Detail::kBrief));
 }
 
-std::size_t open_descriptors() {
+/// Visits what is in a folder; a folder that cannot be read on ends there.
+template <class Visit>
+void visit_folder(const std::filesystem::path& folder, Visit visit) {
   std::error_code error;
-  const std::filesystem::directory_iterator all("/proc/self/fd", error);
-  return error ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) visit(*at);
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  visit_folder("/proc/self/fd", [&](const auto&) { ++count; });
+  return count;
 }
 
 std::uint64_t most_descriptors() {
@@ -217,11 +225,11 @@ std::string mntr(const Status& status) {
 
 std::uintmax_t folder_bytes(const std::filesystem::path& folder) {
   std::uintmax_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+  visit_folder(folder, [&](const std::filesystem::directory_entry& entry) {
+    std::error_code error;
     const std::uintmax_t size = entry.file_size(error);
     if (!error) bytes += size;
-  }
+  });
   return bytes;
 }
 
@@ -229,7 +237,7 @@ std::string conf(const Status& status) {
   const ServerOptions& options = status.options;
   const std::string port = status.port == 0 ? "-1" : std::to_string(status.port);
   const std::filesystem::path& folder = options.data_folder;
-  const std::string where = folder.empty() ? "" : std::filesystem::absolute(folder).string();
+  const std::string& where = folder.native();
   const std::string bytes = std::to_string(folder.empty() ? 0 : folder_bytes(folder));
   return "clientPort=" + (options.tls ? "-1" : port) +
          "\nsecureClientPort=" + (options.tls ? port : "-1") + "\ndataDir=" + where +
@@ -241,22 +249,13 @@ std::string conf(const Status& status) {
          "\nclientPortListenBacklog=-1\nserverId=0\n";
 }
 
-std::string envi() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
+std::string envi(const Surroundings& around) {
   utsname system{};
   ::uname(&system);
-  passwd entry{};
-  passwd* user = nullptr;
-  std::array<char, 1'024> strings{};
-  ::getpwuid_r(::getuid(), &entry, strings.data(), strings.size(), &user);
-  std::error_code error;
-  return "Environment:\nzookeeper.version=" + full_version() + "\nhost.name=" + host.data() +
+  return "Environment:\nzookeeper.version=" + full_version() + "\nhost.name=" + system.nodename +
          "\nos.name=" + system.sysname + "\nos.arch=" + system.machine +
-         "\nos.version=" + system.release +
-         "\nuser.name=" + (user == nullptr ? "<NA>" : user->pw_name) +
-         "\nuser.home=" + (user == nullptr ? "<NA>" : user->pw_dir) +
-         "\nuser.dir=" + std::filesystem::current_path(error).string() + "\n";
+         "\nos.version=" + system.release + "\nuser.name=" + around.user +
+         "\nuser.home=" + around.home + "\nuser.dir=" + around.folder + "\n";
 }
 
 /// Of the watches on data only, as Apache.
@@ -359,7 +358,7 @@ std::string answer(std::string_view word, const Status& status) {
   if (word == "mntr") return mntr(status);
   if (word == "conf") return conf(status);
   if (word == "cons") return connections(status, Detail::kFull);
-  if (word == "envi") return envi();
+  if (word == "envi") return envi(status.around);
   if (word == "wchs") return wchs(status);
   if (word == "wchc") return wchc(status);
   if (word == "wchp") return wchp(status);
@@ -370,6 +369,19 @@ std::string answer(std::string_view word, const Status& status) {
 
 std::string full_version() {
   return "3.8.0-latchkey-" LATCHKEY_VERSION ", built on " LATCHKEY_BUILT;
+}
+
+Surroundings look_around(const ServerOptions& options) {
+  Surroundings around;
+  if (std::ranges::find(options.words, "envi") == options.words.end()) return around;
+  passwd entry{};
+  passwd* user = nullptr;
+  std::array<char, 1'024> strings{};
+  ::getpwuid_r(::getuid(), &entry, strings.data(), strings.size(), &user);
+  if (user != nullptr) around = {user->pw_name, user->pw_dir, {}};
+  std::error_code error;
+  around.folder = std::filesystem::current_path(error).string();
+  return around;
 }
 
 const std::vector<std::string>& known_words() {

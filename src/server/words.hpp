@@ -14,6 +14,9 @@ namespace latchkey::server {
 /// form in which clients and monitors take it apart.
 [[nodiscard]] std::string full_version();
 
+/// For `envi`, if that is answered: asked for once, because whoever knows it may take his time.
+[[nodiscard]] Surroundings look_around(const ServerOptions& options);
+
 /// The four-letter words that can be answered: ruok, srvr, stat, mntr, conf, cons, envi, isro,
 /// wchs, wchc, wchp and dump.
 [[nodiscard]] const std::vector<std::string>& known_words();

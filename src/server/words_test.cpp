@@ -46,6 +46,7 @@ TEST_F(Words, SrvrHasTheLinesOfApache) {
 TEST_F(Words, TheVersionIsTheProtocolsThenAHyphen) {
   EXPECT_THAT(say("stat"), StartsWith("Zookeeper version: 3.8.0-latchkey-" LATCHKEY_VERSION ", "));
   EXPECT_THAT(say("envi"), StartsWith("Environment:\nzookeeper.version=3.8.0-latchkey-"));
+  EXPECT_THAT(say("envi"), HasSubstr("\nuser.name=ann\nuser.home=/home/ann\nuser.dir=/srv\n"));
   EXPECT_LT(say("envi").size(), 8'192U);
 }
 

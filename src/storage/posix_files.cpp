@@ -174,7 +174,9 @@ class PosixFiles final : public Files {
 
 /// The folder's own name has to survive a crash as well.
 Result<void> sync_parent(const std::filesystem::path& folder) {
-  const std::filesystem::path parent = std::filesystem::absolute(folder).parent_path();
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::absolute(folder, error).parent_path();
+  if (error) return failed("sync the parent of " + folder.string(), error.value());
   const Descriptor file(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file.is_open() || ::fsync(*file) == -1) return failed("sync " + parent.string(), errno);
   return {};

@@ -1,10 +1,13 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <sys/stat.h>
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -13,6 +16,7 @@
 #include "support/child.hpp"
 #include "support/eventually.hpp"
 #include "support/sockets.hpp"
+#include "support/temp_dir.hpp"
 
 // Limits that count addresses, over addresses that are not the loopback's.
 namespace latchkey::test_support {
@@ -106,16 +110,40 @@ class ServerAddresses : public testing::Test {
   std::unique_ptr<Child> server_;
 };
 
-TEST_F(ServerAddresses, WithoutAnyItListensOnTheLoopbacksZooKeeperPortAlone) {
-  const auto server =
-      start({"sh", "-c", "exec \"$@\" 2>&1", "sh", LATCHKEY_COMMAND, "serve", "--memory"});
-  const auto line = server->wait_for_line("127.0.0.1:2181", deadline_in(20s));
-  ASSERT_TRUE(line);
-  if (!network_.works()) return;  // There it may be somebody else's, and was named as such.
+TEST_F(ServerAddresses, WithoutAnyItListensOnTheLoopbacksZooKeeperPortAndAtAPrivateSocket) {
+  const TempDir folder;
+  const std::string data = folder.path() / "data";
+  const std::string beside_data = data + "/latchkey.sock";
+  const std::string of_user = folder.path() / "latchkey/memory.sock";
+  const std::vector<std::string> keeping = {"--data", data};
+  for (const auto& [where, socket] : {std::pair(keeping, beside_data),
+                                      std::pair(std::vector<std::string>{"--memory"}, of_user)}) {
+    std::vector<std::string> words = {"env",
+                                      "XDG_RUNTIME_DIR=" + folder.path().string(),
+                                      "sh",
+                                      "-c",
+                                      "exec \"$@\" 2>&1",
+                                      "sh",
+                                      LATCHKEY_COMMAND,
+                                      "serve"};
+    words.insert(words.end(), where.begin(), where.end());
+    const auto server = start(words);
+    const auto line = server->wait_for_line("127.0.0.1:2181", deadline_in(20s));
+    ASSERT_TRUE(line);
+    if (!network_.works()) return;  // There it may be somebody else's, and was named as such.
 
-  EXPECT_THAT(*line, testing::HasSubstr("serves on 127.0.0.1:2181; "));
-  const auto peer = start({LATCHKEY_BOUND_PEER, "127.0.0.1:2181", "30000"});
-  EXPECT_TRUE(peer->wait_for_line("session ", deadline_in(20s)));
+    EXPECT_THAT(*line, testing::HasSubstr("serves on 127.0.0.1:2181, unix:" + socket + "; "));
+    struct stat made {};
+    ASSERT_EQ(::stat(socket.c_str(), &made), 0);
+    EXPECT_EQ(made.st_mode & 0777U, 0600U);
+    for (const std::string& address : {std::string("127.0.0.1:2181"), "unix:" + socket}) {
+      const auto peer = start({LATCHKEY_BOUND_PEER, address, "30000"});
+      EXPECT_TRUE(peer->wait_for_line("session ", deadline_in(20s))) << address;
+    }
+    server->signal(SIGTERM);
+    EXPECT_EQ(server->wait(deadline_in(20s)), (ExitStatus{0, 0}));
+    EXPECT_NE(::stat(socket.c_str(), &made), 0);
+  }
 }
 
 TEST_F(ServerAddresses, H89_ConnectionsOfOneAddressAreBoundedAndAnotherDoesNotNotice) {

@@ -155,8 +155,6 @@ TEST_F(ServerCommand, H85_APausedServerExpiresNobodyWhoSentAHeartbeat) {
 TEST_F(ServerCommand, SaysWhatIsMissing) {
   std::string message;
 
-  EXPECT_EQ(refuse({}, message), (ExitStatus{64, 0}));
-  EXPECT_THAT(message, HasSubstr("--data DIR"));
   EXPECT_EQ(refuse({"--memory", "--data", data()}, message), (ExitStatus{64, 0}));
   EXPECT_THAT(message, HasSubstr("choose one"));
   EXPECT_EQ(refuse({"--memory", "--tick", "soon"}, message), (ExitStatus{64, 0}));
@@ -170,6 +168,36 @@ TEST_F(ServerCommand, SaysWhatIsMissing) {
   EXPECT_EQ(refuse({"--memory", "--max-buffered", "64K"}, message), (ExitStatus{64, 0}));
   EXPECT_THAT(message, StartsWith("latchkey serve: --max-buffered (65536) is less than "
                                   "--max-output-per-connection (67108864): raise"));
+}
+
+TEST_F(ServerCommand, ToldNothingItKeepsItsDataWithTheUsersOwnState) {
+  ChildOptions options;
+  options.environment = {"STATE_DIRECTORY=", "XDG_STATE_HOME=" + folder_.path().string()};
+  serve({"--listen", "127.0.0.1:0"}, options);
+  EXPECT_THAT(line_, HasSubstr("data in " + (folder_.path() / "latchkey/serve").string() + ":"));
+
+  options.environment = {"STATE_DIRECTORY=" + data() + ":/other"};
+  serve({"--listen", "127.0.0.1:0"}, options);
+  EXPECT_THAT(line_, HasSubstr("data in " + data() + ":"));
+}
+
+TEST_F(ServerCommand, AWordIsAnsweredAlthoughTheWorkingDirectoryIsGone) {
+  const std::string home = folder_.path() / "home";
+  std::filesystem::create_directory(home);
+  const std::string address = free_address();
+  process_ = std::make_unique<Child>(std::vector<std::string>{
+      "sh", "-c", "cd \"$1\" && shift && exec \"$@\"", "sh", home, LATCHKEY_COMMAND, "serve",
+      "--data", "../data", "--words", "all", "--listen", address});
+  ASSERT_TRUE(process_->wait_for_line("serves on", deadline_in(20s)));
+  std::filesystem::remove(home);
+  const auto ask = [&](const char* word) {
+    return ask_word(Endpoint(address), word, deadline_in(20s));
+  };
+
+  for (const char* word : {"conf", "envi", "mntr"}) {
+    EXPECT_NE(ask(word), "") << word;
+  }
+  EXPECT_THAT(ask("conf"), HasSubstr("dataDir=" + data()));
 }
 
 TEST_F(ServerCommand, SaysWhichOptionWasMeant) {
@@ -233,9 +261,6 @@ TEST_F(ServerCommand, AConfigurationFilesMistakeIsFoundByItsLine) {
   const auto file = folder_.path() / "serve.conf";
   std::string message;
 
-  std::ofstream(file) << "memory = false\n";
-  EXPECT_EQ(refuse({"--config", file.string()}, message), (ExitStatus{64, 0}));
-  EXPECT_THAT(message, HasSubstr("say where the data shall lie"));
   std::ofstream(file) << "# a comment\nmemory = maybe\n";
   EXPECT_EQ(refuse({"--config", file.string()}, message), (ExitStatus{78, 0}));
   EXPECT_THAT(message, HasSubstr(file.string() + ":2: \"maybe\""));
