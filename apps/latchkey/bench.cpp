@@ -80,7 +80,7 @@ Result<void> lock_and_let_go(const Mutex& mutex) {
 
 Result<Figures> sessions(const BenchOptions& options) {
   return repeat("session opened and closed", milliseconds(options.for_ms), [&]() -> Result<void> {
-    Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+    Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
     if (!session) return session.error();
     return session->close(deadline_in(kAnswerPatience));
   });
@@ -90,7 +90,7 @@ Result<Figures> sessions(const BenchOptions& options) {
 Result<Figures> hand_overs(const BenchOptions& options, const std::string& path) {
   std::vector<Session> all;
   for (int i = 0; i < options.contenders; ++i) {
-    Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+    Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
     if (!session) return session.error();
     all.push_back(std::move(*session));
   }
@@ -149,7 +149,7 @@ int bench(const BenchOptions& options) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   const std::string path = fmt::format("{}/bench-{}-{}", kLocksRoot, host.data(), ::getpid());
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("bench", session.error());
   if (const Result<std::string> address = service_address(options.service); address) {
     say("Measuring {}: three times {:.1f} s.\n", *address,

@@ -90,8 +90,8 @@ void add_command_options(CLI::App& command, CommandOptions& options) {
 }
 
 void add_wait_options(CLI::App& command, WaitOptions& options) {
-  CLI::Option* no_wait =
-      command.add_flag("-n,--nb,--nonblock", options.no_wait, "Do not wait for others");
+  CLI::Option* no_wait = command.add_flag("-n,--nb,--nonblock", options.no_wait,
+                                          "Do not wait for others; -v says who is in the way");
   add_duration_or_zero(command, "-w,--wait,--timeout", options.wait_ms, "TIME",
                        "Wait no longer; 5 is five seconds, 0 is -n")
       ->excludes(no_wait);

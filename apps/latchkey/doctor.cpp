@@ -34,6 +34,7 @@ struct DoctorOptions {
 struct Report {
   std::vector<std::string> facts;
   std::vector<Finding> findings;
+  bool heard = false;  ///< A server said something about itself.
 
   void add(std::vector<Finding> more) { std::ranges::move(more, std::back_inserter(findings)); }
 };
@@ -54,6 +55,7 @@ Result<void> examine_servers(const ServiceOptions& options, Report& report) {
     }
     const std::string ruok = ask_word(server, "ruok", deadline_in(kWordPatience));
     const std::string srvr = ask_word(server, "srvr", deadline_in(kWordPatience));
+    report.heard = report.heard || !ruok.empty() || !srvr.empty();
     versions.emplace_back(where, version_of(srvr));
     const std::string product = product_of(srvr);
     if (!product.empty()) report.facts.push_back(where + ": " + product);
@@ -82,8 +84,12 @@ Result<void> examine_locks(Session& session, const std::string& name, Report& re
     if (!stat) return stat.error();
     report.add(diagnose(lock, *stat ? counter_of(**stat) : 0, wall_clock_ms()));
   }
-  report.facts.push_back(fmt::format("{} {} at or below {}", locks->size(),
-                                     locks->size() == 1 ? "lock" : "locks", *path));
+  if (locks->empty() && !name.empty()) {
+    report.facts.push_back("there is no lock at or below " + *path + ": is the name right?");
+  } else {
+    report.facts.push_back(fmt::format("{} {} at or below {}", locks->size(),
+                                       locks->size() == 1 ? "lock" : "locks", *path));
+  }
   return {};
 }
 
@@ -120,8 +126,10 @@ int doctor(const DoctorOptions& options) {
   if (const Result<void> seen = examine_servers(options.service, report); !seen) {
     return complain("doctor", seen.error());
   }
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) {
+    // That nobody answers is said once, of all of them.
+    if (!report.heard) report.findings.clear();
     report.add({{Finding::Weight::kBad, "the service", session.error().message(), ""}});
     static_cast<void>(tell(report, options.json));
     return exit_code_of(session.error().code());
@@ -194,7 +202,7 @@ int gc(const DoctorOptions& options) {
       options.name.empty() ? Result<std::string>(kLocksRoot) : lock_path(options.name);
   if (!path) return misused("gc", path.error().message());
   if (*path == "/") return misused("gc", "everything there is: name a path below the root");
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("gc", session.error());
   const Result<Node> top = session->get(*path, deadline_in(kAnswerPatience));
   if (!top && top.error() != Code::kNoNode) return complain("gc", top.error());

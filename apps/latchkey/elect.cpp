@@ -44,7 +44,7 @@ std::string format_leader(const std::optional<Leader>& leader, bool json) {
 
 /// Prints until the session ends, or we are ended by a signal: nothing of us is on the server.
 int observe(const ElectOptions& options, const std::string& path) {
-  auto session = open_service(options.service, deadline_in(kOpenPatience));
+  auto session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("elect", session.error());
   struct End {
     std::mutex mutex;

@@ -126,7 +126,8 @@ std::vector<Finding> diagnose_server(const std::string& address, std::string_vie
   };
   if (ruok.empty() && srvr.empty()) {
     add(Weight::kBad, "It does not answer.",
-        "is it running, and may this host reach it? A TLS port answers no words");
+        "is it running, and may this host reach it? One that speaks TLS only is silent without "
+        "--tls");
     return found;
   }
   if (srvr.find("not executed") != std::string_view::npos) {

@@ -132,7 +132,7 @@ int keep(const HoldOptions& options) {
   Screen screen(Screen::Use::kLines);
   const Result<std::string> path = lock_path(options.name);
   if (!path) return tell_failure(options, path.error());
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return tell_failure(options, session.error());
   const auto end_text = [&] { return utc_text(wall_clock_ms() + options.for_ms); };
   const std::string foreseen = end_text();
@@ -209,7 +209,7 @@ int hold(const HoldOptions& options) {
 int release(const HoldOptions& options) {
   const Result<std::string> path = lock_path(options.name);
   if (!path) return complain("release", path.error());
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("release", session.error());
   const Result<Queue> lock = inspect(*session, *path, deadline_in(kAnswerPatience));
   if (!lock) return complain("release", lock.error());

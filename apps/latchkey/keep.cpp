@@ -154,7 +154,7 @@ class Loop {
         refused(*refusal);
         tell(keeping::Refused{refusal->code});
       } else if (const auto* remark = std::get_if<Tenure::Remark>(&*news)) {
-        say(remark->text);
+        remark->said == Tenure::Said::kAlways ? complain(remark->text) : say(remark->text);
       } else if (std::holds_alternative<Tenure::Wish>(*news)) {
         tell(keeping::Revoked{});
         complain(fmt::format("somebody asks for {}; the command is stopped", grant_.lock));
@@ -257,7 +257,7 @@ class Loop {
   void refused(const Tenure::Refusal& refusal) {
     status_.error = refusal.text;
     if (refusal.text.empty()) return;
-    if (refusal.said == Tenure::Refusal::Said::kAlways || options_.verbose) complain(refusal.text);
+    if (refusal.said == Tenure::Said::kAlways || options_.verbose) complain(refusal.text);
   }
 
   void say_again() const {

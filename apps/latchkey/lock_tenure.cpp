@@ -49,15 +49,15 @@ LockWish lock_wish(const CommandOptions& options, const WaitOptions& wait,
 
 Tenure::Refusal refusal_of(const Error& error, int busy_code) {
   const int code = exit_code_of(error.code());
-  if (code == kBusy) return {busy_code, error.message(), Tenure::Refusal::Said::kIfVerbose};
+  if (code == kBusy) return {busy_code, error.message(), Tenure::Said::kIfVerbose};
   if (error == Code::kSizeMismatch) {
     return {code, error.message() +
-                      " (come with the -N that is stored, or change it for all with latchkey "
-                      "resize)"};
+                      "; come with the -N that is stored, or change it for all with latchkey "
+                      "resize"};
   }
   // What the library says of a semaphore's permits is -N here.
   const bool semaphore = error.message().find(" is a semaphore") != std::string::npos;
-  return {code, error.message() + (semaphore ? " (latchkey run -N TOTAL takes one)" : "")};
+  return {code, error.message() + (semaphore ? "; latchkey run -N TOTAL takes one" : "")};
 }
 
 LockTenure::LockTenure(LockWish wish)
@@ -100,7 +100,11 @@ Tenure::News LockTenure::ask(std::stop_source stop) {
     const bool waits = wish_.wait == LockWish::Wait::kYes;
     const Duration within =
         waits ? std::clamp(wish_.patience, kShortestSearch, kLongestSearch) : kShortestSearch;
-    auto opened = search(deadline_in(within));
+    OnSilence on_silence;
+    if (wish_.telling != LockWish::Telling::kNothing) {
+      on_silence = [tell = tell_](const std::string& text) { tell(Remark{text, Said::kAlways}); };
+    }
+    auto opened = search(deadline_in(within), on_silence);
     if (!opened) return refusal_of(opened.error(), kNoServer);
     session = *opened;
     if (wish_.verbose) remark_on_timeout(*session, tell_);

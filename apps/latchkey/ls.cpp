@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include "exit_code.hpp"
 #include "find_locks.hpp"
@@ -42,7 +43,7 @@ bool is_surely_a_lock(const Queue& lock) {
 Result<std::vector<Queue>> look(const LookOptions& options) {
   const Result<std::string> path = lock_path(options.place());
   if (!path) return path.error();
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return session.error();
   const Deadline deadline = deadline_in(kAnswerPatience);
   if (options.wants_many()) {
@@ -55,9 +56,16 @@ Result<std::vector<Queue>> look(const LookOptions& options) {
   return std::vector{std::move(*lock)};
 }
 
+/// A name that is spelled wrong looks like a free lock.
+std::string nothing_there(const Queue& lock) {
+  return fmt::format("There is nothing at {}: not used lately, or spelled differently.\n",
+                     printable(lock.directory));
+}
+
 /// What a table of the queue does not say.
 void show_remarks(const Queue& lock) {
-  if (lock.size) say("{}.\n", permits_text(lock));
+  if (lock.size && !lock.entries.empty()) say("{}.\n", permits_text(lock));
+  if (!lock.exists) say("{}", nothing_there(lock));
   if (!lock.entries.empty() && !is_surely_a_lock(lock)) {
     say("Nobody queues here. latchkey ls -r {} lists the locks below it.\n",
         printable(lock.directory));
@@ -76,7 +84,8 @@ int list(const LookOptions& options) {
       lines.push_back(options.json ? queue_json(lock) : printable(lock_name(lock.directory)));
     }
   } else if (options.wants_many() && locks->empty()) {
-    say("There are no locks at or below {}.\n", printable(options.place()));
+    say("There are no locks{} at or below {}.\n", options.recursive ? " in use" : "",
+        printable(options.place()));
   } else if (options.wants_many()) {
     lines = render(locks_table(*locks, wall_clock_ms()), terminal_width(), wanted_colour());
   } else if (const Queue& lock = locks->front(); lock.entries.empty()) {
@@ -98,6 +107,7 @@ int who(const LookOptions& options) {
     print_lines({queue_json(lock)});
   } else if (holders.empty()) {
     say("{}\n", queue_line(lock));
+    if (!lock.exists) say("{}", nothing_there(lock));
   } else {
     std::vector<std::string> lines;
     for (const QueueEntry* holder : holders) {

@@ -24,7 +24,7 @@ struct OnceOptions : CommandOptions {
 std::string mark_of(const std::string& lock) { return lock + "/" + kDoneMark; }
 
 Tenure::Refusal done_before(const std::string& lock) {
-  return {kOk, lock + " was done before", Tenure::Refusal::Said::kIfVerbose};
+  return {kOk, lock + " was done before", Tenure::Said::kIfVerbose};
 }
 
 /// A lock with a mark beside its queue that says that nothing is left to do.
@@ -97,7 +97,7 @@ class OnceTenure final : public LockTenure {
 };
 
 int forget(const OnceOptions& options, const std::string& path) {
-  auto session = open_service(options.service, deadline_in(kOpenPatience));
+  auto session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("once", session.error());
   const auto removed = session->remove(mark_of(path), deadline_in(kAnswerPatience));
   const bool was_done = removed || removed.error() != Code::kNoNode;

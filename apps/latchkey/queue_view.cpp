@@ -66,9 +66,11 @@ std::string age_text(std::int64_t ms) {
 std::string who_text(const QueueEntry& entry) {
   if (entry.host.empty() && entry.release_requested) return "session " + session_text(entry);
   if (entry.host.empty()) return entry.data.empty() ? entry.node : entry.data;
-  return entry.program.empty()
-             ? fmt::format("{} pid {}", entry.host, entry.pid)
-             : fmt::format("{} pid {} ({})", entry.host, entry.pid, entry.program);
+  // The process that latchkey hold leaves behind has a name that says nothing about the lock.
+  const std::string_view program =
+      parse_hold(entry.reason) ? std::string_view("hold") : std::string_view(entry.program);
+  return program.empty() ? fmt::format("{} pid {}", entry.host, entry.pid)
+                         : fmt::format("{} pid {} ({})", entry.host, entry.pid, program);
 }
 
 std::string reason_text(const QueueEntry& entry) {

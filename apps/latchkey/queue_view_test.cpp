@@ -132,6 +132,7 @@ TEST(QueueView, AHoldIsShownWithItsOwnerReasonAndEnd) {
   Queue lock = lock_of({entry(Standing::kHolds, 1)});
   lock.entries[0].reason = format_hold({"the big move", "ann@db1", "2026-11-16T09:30:00Z"});
 
+  EXPECT_EQ(who_text(lock.entries[0]), "db1 pid 4711 (hold)");
   EXPECT_EQ(locks_table(std::span(&lock, 1), 0).rows[0].cells[5],
             "the big move; ann@db1, until 2026-11-16T09:30:00Z");
   EXPECT_THAT(queue_json(lock), HasSubstr(R"("reason":"the big move","owner":"ann@db1")"));

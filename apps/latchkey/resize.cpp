@@ -24,7 +24,7 @@ struct ResizeOptions {
 int resize(const ResizeOptions& options) {
   const Result<std::string> path = lock_path(options.name);
   if (!path) return misused("resize", path.error().message());
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("resize", session.error());
   const Result<void> changed =
       Semaphore(*session, *path).resize(options.size, deadline_in(kAnswerPatience));

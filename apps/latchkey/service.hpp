@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ inline constexpr std::chrono::seconds kOpenPatience(10);
 /// the session is on its way to another one.
 inline constexpr std::chrono::seconds kAnswerPatience(30);
 
+/// Told, once, that no server has answered for a while.
+using OnSilence = std::function<void(const std::string& text)>;
+
 /// --connect, --chroot, --session-timeout, --credentials, --tls-..., --config. `options` has to
 /// outlive it.
 void add_service_options(CLI::App& command, ServiceOptions& options);
@@ -48,7 +52,11 @@ void add_service_options(CLI::App& command, ServiceOptions& options);
 /// there is no node where our chroot is to be; kUnreachable if no server answers, or if our own
 /// could not be started.
 [[nodiscard]] Result<Session> open_service(const ServiceOptions& options, Deadline deadline,
-                                           SessionOptions more = {});
+                                           SessionOptions more = {},
+                                           const OnSilence& on_silence = {});
+
+/// The same, and whoever sits at a terminal meanwhile learns that it has not stopped.
+[[nodiscard]] Result<Session> open_aloud(const ServiceOptions& options, Deadline deadline);
 
 /// The same for those who only want to know whom they would ask: "zk1:2181", "unix:/run/x.sock".
 /// The user's own server runs when this returns.

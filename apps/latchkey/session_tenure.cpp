@@ -36,13 +36,13 @@ void SessionTenure::work(std::function<void()> task) {
   thread_ = std::thread(std::move(task));
 }
 
-Result<Session> SessionTenure::search(Deadline deadline) {
+Result<Session> SessionTenure::search(Deadline deadline, const OnSilence& on_silence) {
   {
     const std::lock_guard lock(mutex_);
     if (ended_) return Error(Code::kCancelled, "nobody waits for it any more");
     searching_ = true;
   }
-  auto opened = open_service(service_, deadline);
+  auto opened = open_service(service_, deadline, {}, on_silence);
   const std::lock_guard lock(mutex_);
   searching_ = false;
   if (opened) session_ = *opened;

@@ -40,7 +40,7 @@ class SessionTenure : public Tenure {
   void work(std::function<void()> task);
   /// On the thread: opens a session, which becomes ours. Takes the mutex.
   /// Errors: those of open_service(); kCancelled after end().
-  [[nodiscard]] Result<Session> search(Deadline deadline);
+  [[nodiscard]] Result<Session> search(Deadline deadline, const OnSilence& on_silence = {});
   /// Ends the session, and then the thread, unless it is looking for a service that does not
   /// answer: nobody waits for that. The task has to end soon without a session.
   void end();

@@ -21,11 +21,11 @@ class Tenure {
     std::string node;
     std::string token;
   };
+  enum class Said { kAlways, kIfVerbose };
   /// Not to be had, or not needed: nothing has gone wrong with kOk.
   struct Refusal {
     int code = 0;
     std::string text;  ///< For people; may be empty.
-    enum class Said { kAlways, kIfVerbose };
     Said said = Said::kAlways;
   };
   struct Loss {};
@@ -34,6 +34,7 @@ class Tenure {
   /// For people who want to know more; nothing else comes of it.
   struct Remark {
     std::string text;
+    Said said = Said::kIfVerbose;
   };
   using News = std::variant<Grant, Refusal, Loss, Wish, Remark>;
 

@@ -1,7 +1,9 @@
 #include "usage.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +21,30 @@ std::vector<std::string> names_of(const CLI::App& command) {
   return names;
 }
 
+/// What others call it.
+constexpr std::array<std::array<std::string_view, 2>, 10> kSynonyms{{
+    {"--timeout", "--wait"},
+    {"--port", "--listen"},
+    {"--host", "--listen"},
+    {"--bind", "--listen"},
+    {"--address", "--listen"},
+    {"--socket", "--unix"},
+    {"--data-dir", "--data"},
+    {"--server", "--connect"},
+    {"--host", "--connect"},
+    {"--zookeeper", "--connect"},
+}};
+
+/// The option that was probably meant, or nothing.
+std::string meant_by(const CLI::App& command, const std::string& name) {
+  for (const auto& [theirs, ours] : kSynonyms) {
+    if (name == theirs && command.get_option_no_throw(std::string(ours)) != nullptr) {
+      return std::string(ours);
+    }
+  }
+  return closest(name, names_of(command));
+}
+
 /// "--for TIME", without a default behind it.
 std::string call_of(const CLI::Option& option) {
   const std::string& form = option.get_option_text();
@@ -34,7 +60,7 @@ std::string explain_rest(const CLI::App& command, const std::vector<std::string>
   if (command.get_option_no_throw(name) != nullptr) {
     return "options follow the subcommand: latchkey " + command.get_name() + " " + name;
   }
-  const std::string meant = closest(name, names_of(command));
+  const std::string meant = meant_by(command, name);
   return "there is no option " + name + (meant.empty() ? "" : "; did you mean " + meant + "?");
 }
 

@@ -76,5 +76,12 @@ TEST_F(Usage, ComplaintsAreSentencesForPeople) {
   EXPECT_EQ(said({"hold", "a", "--for", "1h", "--much-later"}), "--much-later needs --now");
 }
 
+TEST_F(Usage, KnowsWhatOthersCallAnOption) {
+  EXPECT_THAT(said({"hold", "x", "--for", "1", "--timeout", "3"}),
+              HasSubstr("did you mean --wait?"));
+  EXPECT_THAT(said({"hold", "x", "--for", "1", "--port", "3"}), Not(HasSubstr("did you mean")))
+      << "there is no --listen here";
+}
+
 }  // namespace
 }  // namespace latchkey::app

@@ -36,6 +36,7 @@ Deadline deadline_of(const AskOptions& options) {
 
 /// However short somebody's patience is, a server that has let us in may say something.
 constexpr std::chrono::seconds kFirstLook(5);
+constexpr std::int64_t kForEver = std::chrono::milliseconds(kOpenPatience).count();
 
 /// What a wait has seen last. Any thread.
 class LastSeen {
@@ -57,7 +58,9 @@ class LastSeen {
 int wait(const AskOptions& options) {
   const Result<std::string> path = lock_path(options.name);
   if (!path) return complain("wait", path.error());
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  const Duration patience = std::chrono::milliseconds(options.wait_ms.value_or(kForEver));
+  Result<Session> session = open_aloud(
+      options.service, deadline_in(std::clamp<Duration>(patience, kFirstLook, kOpenPatience)));
   if (!session) return complain("wait", session.error());
   // Only from here: that there is a server does not depend on how patient somebody is.
   const Deadline first_look = deadline_in(kFirstLook);
@@ -87,67 +90,75 @@ int wait(const AskOptions& options) {
   return ExitCode::kBusy;
 }
 
-/// Holders' nodes, by full path. A path that is such a node itself stands for its own.
-Result<std::vector<std::string>> find_holders(Session& session, const std::string& path) {
+struct Holder {
+  std::string node;  ///< Its path.
+  std::string who;
+};
+
+/// A path that is a holder's node itself stands for its own.
+Result<std::vector<Holder>> find_holders(Session& session, const std::string& path) {
   const Deadline deadline = deadline_in(kAnswerPatience);
   const Result<Queue> lock = inspect(session, path, deadline);
   if (!lock) return lock.error();
-  std::vector<std::string> nodes;
-  for (const QueueEntry* holder : lock->holders()) nodes.push_back(path + "/" + holder->node);
+  std::vector<Holder> found;
+  for (const QueueEntry* holder : lock->holders()) {
+    found.push_back({path + "/" + holder->node, who_text(*holder)});
+  }
   const std::size_t slash = path.rfind('/');
-  if (!nodes.empty() || !lock->exists || slash == 0) return nodes;
+  if (!found.empty() || !lock->exists || slash == 0) return found;
   const Result<Queue> above = inspect(session, path.substr(0, slash), deadline);
   if (!above) return above.error();
-  const bool entry = std::ranges::any_of(above->entries, [&](const QueueEntry& one) {
-    return one.node == path.substr(slash + 1) && one.standing != QueueEntry::Standing::kForeign;
-  });
-  if (entry) nodes.push_back(path);
-  return nodes;
+  for (const QueueEntry& one : above->entries) {
+    if (one.node != path.substr(slash + 1)) continue;
+    if (one.standing != QueueEntry::Standing::kForeign) found.push_back({path, who_text(one)});
+  }
+  return found;
 }
 
 /// How many were asked, or made to let go. Whoever went meanwhile has let go.
-Result<int> ask(Session& session, const std::vector<std::string>& nodes, bool force) {
+Result<int> ask(Session& session, const std::vector<Holder>& holders, bool force) {
   int asked = 0;
-  for (const std::string& node : nodes) {
+  for (const auto& [node, who] : holders) {
     const Result<void> done = force ? session.remove(node, deadline_in(kAnswerPatience))
                                     : latchkey::revoke(session, node, deadline_in(kAnswerPatience));
     if (!done && done.error() != Code::kNoNode) return done.error();
-    if (done) ++asked;
-    if (done) {
-      say("latchkey revoke: {} {}\n", force ? "removed" : "asked", printable(node));
-    }
+    if (!done) continue;
+    ++asked;
+    say("latchkey revoke: {} {}\n", force ? "removed the entry of" : "asked", printable(who));
   }
   return asked;
 }
 
 /// Leaders' entries have a name of their own, and their data is the leader's name: a wish written
 /// there would be taken for it.
-bool is_leaders(const std::string& node) {
-  return node.find("latch-", node.rfind('/')) != std::string::npos;
+bool is_leaders(const Holder& holder) {
+  return holder.node.find("latch-", holder.node.rfind('/')) != std::string::npos;
 }
 
 int revoke_holders(const AskOptions& options) {
   const Result<std::string> path = lock_path(options.name);
   if (!path) return complain("revoke", path.error());
-  Result<Session> session = open_service(options.service, deadline_in(kOpenPatience));
+  Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("revoke", session.error());
-  const Result<std::vector<std::string>> nodes = find_holders(*session, *path);
-  if (!nodes) return complain("revoke", nodes.error());
-  if (!options.force && std::ranges::any_of(*nodes, is_leaders)) {
+  const Result<std::vector<Holder>> holders = find_holders(*session, *path);
+  if (!holders) return complain("revoke", holders.error());
+  if (!options.force && std::ranges::any_of(*holders, is_leaders)) {
     say("latchkey revoke: {0} is an election, and a leader cannot be asked: end its process, or "
         "take the lead away with latchkey revoke --force {0}\n",
         printable(options.name));
     return kIncompatible;
   }
-  const Result<int> asked = ask(*session, *nodes, options.force);
+  const Result<int> asked = ask(*session, *holders, options.force);
   if (!asked) return complain("revoke", asked.error());
   if (*asked == 0) {
     say("latchkey revoke: nobody holds {}\n", printable(options.name));
     return ExitCode::kBusy;
   }
   if (options.wait_ms.value_or(0) == 0) return kOk;
-  const std::string directory = nodes->front() == *path ? path->substr(0, path->rfind('/')) : *path;
-  const std::set<std::string> all(nodes->begin(), nodes->end());
+  const bool one_node = holders->front().node == *path;
+  const std::string directory = one_node ? path->substr(0, path->rfind('/')) : *path;
+  std::set<std::string> all;
+  for (const Holder& holder : *holders) all.insert(holder.node);
   const auto gone = [&](const Queue& lock) {
     return std::ranges::none_of(lock.entries, [&](const QueueEntry& entry) {
       return all.contains(directory + "/" + entry.node);

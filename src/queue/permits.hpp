@@ -132,9 +132,9 @@ using PermitEvent =
 ///
 /// A queue of entries at the path itself is another lock, which does not exclude this one. Whoever
 /// would make the queue in front looks before, so that nothing is left where it is refused. Those
-/// contenders fail where they find `leases`, so whoever makes that looks once more, and whoever takes
-/// permits looks once more if the path has more children than a semaphore's two: an entry that
-/// stays is older than `leases`, and one that goes was a contender that fails.
+/// contenders fail where they find `leases`, so whoever makes that looks once more, and whoever
+/// takes permits looks once more if the path has more children than a semaphore's two: an entry
+/// that stays is older than `leases`, and one that goes was a contender that fails.
 ///
 /// Exactly one of GrantAll and Fail comes out, once; after a grant at most one Lose; Done comes
 /// last. Losing one node is losing all of them.
@@ -291,10 +291,10 @@ class Permits : EntryMachine<PermitAction> {
   Asks asks_;
 
   // Before it is our turn.
-  bool queued_ = false;              ///< In the queue in front, as far as we know.
+  bool queued_ = false;               ///< In the queue in front, as far as we know.
   Missing missing_ = Missing::kFail;  ///< Of the queue in front: made once the path is looked at.
-  bool suspicious_ = false;          ///< The first look gave cause to look again, behind a sync.
-  std::optional<Code> out_of_line_;  ///< Told while a second look is on its way.
+  bool suspicious_ = false;           ///< The first look gave cause to look again, behind a sync.
+  std::optional<Code> out_of_line_;   ///< Told while a second look is on its way.
   bool agreed_ = false;     ///< The caller's size was the stored one; from then on that one counts.
   bool made_once_ = false;  ///< The directory of the leases.
 

@@ -1,5 +1,6 @@
 // Is there another kind of lock at the semaphore's path? Off the usual way: when the queue in front
-// or the directory of the leases has to be made, and when the path has more children than a semaphore's.
+// or the directory of the leases has to be made, and when the path has more children than a
+// semaphore's.
 #include <algorithm>
 #include <cstdint>
 #include <set>

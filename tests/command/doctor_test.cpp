@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -133,6 +134,16 @@ TEST_F(DoctorCommand, NamesServersThatAreSilentSlowOrOfAnotherVersion) {
   EXPECT_THAT(ran.out, HasSubstr(shut.address() + ": It does not answer."));
   EXPECT_THAT(ran.out, HasSubstr("The servers have different versions."));
   EXPECT_THAT(ran.out, Not(HasSubstr(connect() + ": It"))) << "nothing is wrong with this one";
+}
+
+TEST_F(DoctorCommand, SaysOnceThatNobodyAnswers) {
+  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
+
+  const Ran ran = user_.run({"doctor", "--json", "-z", nobody});
+
+  EXPECT_EQ(ran.status, (ExitStatus{69, 0}));
+  EXPECT_THAT(ran.out, HasSubstr("from --connect"));
+  EXPECT_EQ(std::ranges::count(ran.out, '\n'), 1) << ran.out;
 }
 
 }  // namespace

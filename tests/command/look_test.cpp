@@ -145,6 +145,27 @@ TEST_P(LookCommand, ColoursAreForTerminalsThatWantThem) {
   EXPECT_THAT(plain.output(), Not(HasSubstr("\033[")));
 }
 
+TEST_P(LookCommand, ANameThatNobodyUsesIsNotTakenForALock) {
+  for (const char* look : {"ls", "who"}) {
+    EXPECT_THAT(user_.run({look, path_}).err, HasSubstr("There is nothing at " + path_)) << look;
+  }
+  EXPECT_THAT(user_.run({"doctor", path_}).out, HasSubstr("no lock at or below " + path_));
+  const Lease holder = hold(path_);
+  EXPECT_EQ(user_.run({"ls", path_}).err, "");
+}
+
+TEST_P(LookCommand, APermitIsCountedOnce) {
+  const std::string one = "0 of 2 permits are held";
+  for (const char* name : {"", "/leases", "/locks"}) {
+    ASSERT_TRUE(session_->create(path_ + name, *name == 0 ? "2" : "", {}, soon()));
+  }
+
+  const Ran ran = user_.run({"ls", path_});
+
+  EXPECT_THAT(ran.out, HasSubstr(one));
+  EXPECT_EQ(ran.err, "");
+}
+
 TEST_P(LookCommand, WhoSaysWhetherSomebodyHoldsIt) {
   EXPECT_EQ(user_.run({"who", path_}).status, kNobody);
   const Lease holder = hold(path_, "nightly");
@@ -202,7 +223,8 @@ TEST_P(LookCommand, RevokeAsksTheHolder) {
   const Ran ran = user_.run({"revoke", path_});
 
   EXPECT_EQ(ran.status, kFine) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr(holder.node()));
+  EXPECT_THAT(ran.err, HasSubstr("asked ")) << "whom, and not which node";
+  EXPECT_THAT(ran.err, HasSubstr("pid " + std::to_string(::getpid())));
   EXPECT_TRUE(eventually([&] { return asked.stop_requested(); }, soon()));
   EXPECT_EQ(holder.state(), LeaseState::kHeld) << "it is a wish";
   const std::string pid = "pid " + std::to_string(::getpid());

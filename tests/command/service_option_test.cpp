@@ -194,7 +194,7 @@ TEST_F(ServiceOption, AChrootThatIsNotThereIsToldByEveryCommand) {
     const Ran ran = user_.run(words);
     EXPECT_EQ(ran.status, kConfiguration) << words[0];
     EXPECT_THAT(ran.err, HasSubstr("there is no node /no/such/root")) << words[0];
-    EXPECT_THAT(ran.err, HasSubstr("zkCli.sh create /no/such/root")) << words[0];
+    EXPECT_THAT(ran.err, HasSubstr("client: create /no/such/root")) << words[0];
   }
 }
 
@@ -202,7 +202,7 @@ TEST_F(ServiceOption, TheDoctorSaysThatTheChrootIsNotThere) {
   const Ran ran = user_.run({"doctor", "-z", connect(), "--chroot", "/no/such/root"});
   EXPECT_EQ(ran.status, kConfiguration);
   EXPECT_THAT(ran.out, HasSubstr("bad: the service: there is no node /no/such/root"));
-  EXPECT_THAT(ran.out, HasSubstr("zkCli.sh create"));
+  EXPECT_THAT(ran.out, HasSubstr("client: create"));
   EXPECT_THAT(ran.out, Not(HasSubstr("Nothing is wrong")));
 
   const Ran json = user_.run({"doctor", "--json", "-z", connect() + "/no/such/root"});

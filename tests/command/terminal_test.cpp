@@ -1,7 +1,10 @@
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "command/run_fixture.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/sockets.hpp"
 
 /// What people see who sit at a terminal: their keys, their prompt, and what becomes of a script.
 namespace latchkey::test_support {
@@ -94,6 +97,18 @@ TEST_P(AtTerminal, H98_AWaitersLineIsNotDrawnOverTheShellsPrompt) {
   EXPECT_TRUE(terminal.shows("waiting for", soon())) << "it is ours again";
   holder->signal(SIGTERM);
   EXPECT_TRUE(terminal.shows("my turn", soon())) << terminal.output();
+}
+
+TEST_P(AtTerminal, WhoeverWaitsForAServerIsToldSo) {
+  const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
+  for (const auto& words : {std::vector<std::string>{"ls"}, {"run", name_, "--", "true"}}) {
+    std::vector<std::string> asked = words;
+    asked.insert(asked.begin() + 1, {"-z", nobody});
+    TerminalChild terminal = on_terminal(user_.command(asked));
+
+    EXPECT_TRUE(terminal.shows("nobody answers at " + nobody + " yet", soon())) << words[0];
+    EXPECT_EQ(terminal.wait(soon()), code(69)) << terminal.output();
+  }
 }
 
 TEST_P(AtTerminal, WatchGivesTheTerminalBackWhateverKeyEndsIt) {
