@@ -93,6 +93,7 @@ void add_counts(CLI::App& command, ServerOptions& server) {
   add_limit(command, server, &ServerOptions::max_watches, "Watches in all");
   add_limit(command, server, &ServerOptions::max_watches_per_connection,
             "Watches of one connection");
+  add_limit(command, server, &ServerOptions::max_watch_bytes, "Bytes of the watched paths in all");
   add_limit(command, server, &ServerOptions::max_output_per_connection,
             "Bytes that may wait for a slow reader");
   add_limit(command, server, &ServerOptions::max_buffered,

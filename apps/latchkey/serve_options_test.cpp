@@ -69,6 +69,7 @@ const Row kRows[] = {
     {"max-watches", "7", [](const Options& it) { return it.max_watches == 7; }},
     {"max-watches-per-connection", "7",
      [](const Options& it) { return it.max_watches_per_connection == 7; }},
+    {"max-watch-bytes", "7K", [](const Options& it) { return it.max_watch_bytes == 7'168; }},
     {"max-output-per-connection", "70K",
      [](const Options& it) { return it.max_output_per_connection == 71'680; }},
     {"max-buffered", "70K", [](const Options& it) { return it.max_buffered == 71'680; }},

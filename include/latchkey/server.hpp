@@ -91,6 +91,8 @@ struct ServerOptions {
   std::size_t max_requests_per_connection = 1'000;
   std::size_t max_watches = 10'000'000;
   std::size_t max_watches_per_connection = 1'000'000;
+  /// Of the paths that are watched, each of them once; more are refused (QuotaExceeded).
+  std::size_t max_watch_bytes = std::size_t{1} << 30U;
   /// Bytes that may wait for a connection to take them; beyond it, it is closed. A list of children
   /// that would take more is refused (QuotaExceeded).
   std::size_t max_output_per_connection = std::size_t{64} << 20U;

@@ -78,6 +78,7 @@ tree::ServiceOptions Driver::service_options() {
   service.limits.bytes = options_.max_bytes;
   service.limits.ephemeral_bytes_per_session = options_.max_ephemeral_bytes_per_session;
   service.limits.watches = options_.max_watches;
+  service.limits.watch_bytes = options_.max_watch_bytes;
   service.limits.watches_per_peer = options_.max_watches_per_connection;
   service.max_requests_per_peer = options_.max_requests_per_connection;
   service.max_output_per_peer = options_.max_output_per_connection;

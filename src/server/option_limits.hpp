@@ -24,7 +24,7 @@ struct CountLimit {
   std::size_t most = kMostOfAnything;
 };
 
-inline constexpr std::array<CountLimit, 13> kCountLimits = {{
+inline constexpr std::array<CountLimit, 14> kCountLimits = {{
     {"max_connections", &ServerOptions::max_connections},
     {"max_connections_per_address", &ServerOptions::max_connections_per_address},
     {"max_frame", &ServerOptions::max_frame, 1'024, kMostFrame},
@@ -37,6 +37,7 @@ inline constexpr std::array<CountLimit, 13> kCountLimits = {{
     {"max_requests_per_connection", &ServerOptions::max_requests_per_connection},
     {"max_watches", &ServerOptions::max_watches},
     {"max_watches_per_connection", &ServerOptions::max_watches_per_connection},
+    {"max_watch_bytes", &ServerOptions::max_watch_bytes, 1'024},
     {"max_output_per_connection", &ServerOptions::max_output_per_connection, 65'536},
     {"max_buffered", &ServerOptions::max_buffered, 65'536},
 }};

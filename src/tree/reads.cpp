@@ -107,6 +107,7 @@ std::vector<std::string> Tree::reapable(std::int64_t time_ms, std::size_t limit)
 
 bool Tree::has_room(PeerId peer, std::size_t watches, std::size_t bytes) const {
   return watches_.size() + watches <= limits_.watches &&
+         watches_.bytes() + bytes <= limits_.watch_bytes &&
          watches_.count(peer) + watches <= limits_.watches_per_peer &&
          watches_.bytes(peer) + bytes <= limits_.watch_bytes_per_peer;
 }

@@ -26,6 +26,7 @@ ServiceOptions limited() {
   options.max_output_per_peer = 100'000;
   options.limits.watch_bytes_per_peer = 10'000;
   options.limits.watches = 50;
+  options.limits.watch_bytes = 25'000;
   options.limits.bytes = 100'000;
   options.limits.ephemeral_bytes_per_session = 15'000;
   options.max_sessions = 40;
@@ -260,6 +261,29 @@ TEST_F(ServiceLimitsTest, H94_AMultiCannotMultiplyIdentities) {
   for (int i = 0; i < 1'000; ++i) {
     request.path = "/" + std::to_string(i);
     multi.ops.push_back({Op::kCreate, request});
+TEST_F(ServiceLimitsTest, H94_LongPathsOfManyConnectionsAreBoundedToo) {
+  const auto watch = [&](Client& client, char letter) {
+    const wire::PathWatch request{"/" + std::string(7'999, letter), true};
+    return call(client, Op::kExists, request).header.err;
+  };
+  Client& first = open();
+  Client& second = open();
+  Client& third = open();
+  Client& fourth = open();
+  EXPECT_EQ(watch(first, 'a'), Err::kNoNode);
+  EXPECT_EQ(watch(second, 'b'), Err::kNoNode);
+  EXPECT_EQ(watch(third, 'b'), Err::kNoNode) << "it is there already";
+  EXPECT_EQ(watch(fourth, 'c'), Err::kNoNode);
+
+  EXPECT_EQ(watch(open(), 'd'), Err::kQuotaExceeded);
+
+  hang_up(second);
+  EXPECT_EQ(watch(open(), 'd'), Err::kQuotaExceeded) << "somebody else watches the same path";
+  hang_up(third);
+  EXPECT_EQ(watch(open(), 'd'), Err::kNoNode);
+  EXPECT_EQ(service->tree().watches().bytes(), 24'000U);
+}
+
   }
 
   const auto reply = call(client, Op::kMulti, multi).as<wire::MultiReply>();

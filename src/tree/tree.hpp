@@ -80,6 +80,8 @@ struct TreeLimits {
   std::size_t ephemeral_bytes_per_session = std::size_t{8} << 20U;
   std::size_t watches = 10'000'000;
   std::size_t watches_per_peer = 1'000'000;
+  /// Of the paths that are watched, each of them once.
+  std::size_t watch_bytes = std::size_t{1} << 30U;
   std::size_t watch_bytes_per_peer = std::size_t{64} << 20U;  ///< Of their paths.
 };
 

@@ -57,7 +57,10 @@ Watches::Ears Watches::ears_of(wire::WatcherType type) {
 
 void Watches::add(Kind kind, PeerId peer, std::string_view path) {
   auto found = places_.find(path);
-  if (found == places_.end()) found = places_.try_emplace(std::string(path)).first;
+  if (found == places_.end()) {
+    found = places_.try_emplace(std::string(path)).first;
+    bytes_ += path.size();
+  }
   Place& place = found->second;
   place.path = &found->first;
   Watcher& watcher = peers_[peer];
@@ -210,6 +213,7 @@ void Watches::forget_if_empty(Place& place) {
   for (const std::vector<Watch>& row : place.rows) {
     if (!row.empty()) return;
   }
+  bytes_ -= place.path->size();
   places_.erase(places_.find(*place.path));
 }
 

@@ -75,6 +75,8 @@ class Watches {
   /// twice).
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t watched_paths() const { return places_.size(); }
+  /// Of the watched paths, each of them once, as they lie in memory.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] std::size_t watching_peers() const { return peers_.size(); }
   /// How many watches hear of it when something happens to a node, at most.
   [[nodiscard]] std::size_t hearers(std::string_view path) const;
@@ -165,6 +167,7 @@ class Watches {
   Places places_;
   std::unordered_map<PeerId, Watcher> peers_;
   std::size_t size_ = 0;
+  std::size_t bytes_ = 0;
   std::size_t recursive_ = 0;  ///< How many of them are recursive; while 0 no parent is looked up.
   std::uint64_t rounds_ = 0;
 };

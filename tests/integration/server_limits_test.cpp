@@ -172,6 +172,21 @@ TEST(ServerBounds, H94_WatchesBeyondTheLimitsAreRefused) {
   EXPECT_EQ(watch(second, "/b"), Err::kQuotaExceeded);
 }
 
+TEST(ServerBounds, H94_LongWatchedPathsBeyondTheLimitAreRefused) {
+  ServerOptions options;
+  options.max_watch_bytes = 3'000;
+  Server server = started(options);
+  RawClient first = client_of(server);
+  RawClient second = client_of(server);
+  const auto watch = [](RawClient& client, char letter) {
+    const wire::PathWatch request{"/" + std::string(1'999, letter), true};
+    return client.call(Op::kExists, request)->header.err;
+  };
+  EXPECT_EQ(watch(first, 'a'), Err::kNoNode);
+
+  EXPECT_EQ(watch(second, 'b'), Err::kQuotaExceeded);
+}
+
 TEST(ServerBounds, H90_OutputBeyondTheLimitEndsTheConnection) {
   ServerOptions options;
   options.max_output_per_connection = 100'000;
