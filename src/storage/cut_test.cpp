@@ -178,17 +178,53 @@ TEST(Cut, H19_ANewestFileThatIsMissingIsNoticedByItsEpoch) {
   EXPECT_EQ(*refused.error, Code::kDamaged);
 }
 
-TEST(Cut, ADamagedSnapshotIsNotCut) {
+/// A snapshot, and the segment that goes on after it with one entry; all of one epoch.
+Story write_folded_story() {
+  Story story;
   SimDisk disk(1);
   History state;
   const auto journal = FileJournal::open(disk.files(), options(OnDamage::kRefuse), state);
-  std::int64_t counter = 0;
   while (!(*journal)->needs_folding()) {
-    ASSERT_TRUE((*journal)->append(entries_of({{++counter, "folded"}})));
+    story.events.push_back({static_cast<std::int64_t>(story.events.size()) + 1, "folded"});
+    EXPECT_TRUE((*journal)->append(entries_of({story.events.back()})));
   }
   History empty;
-  ASSERT_TRUE((*journal)->fold(empty));
-  Image image = disk.content();
+  EXPECT_TRUE((*journal)->fold(empty));
+  EXPECT_EQ(empty.events.size() + 1, story.events.size());
+  story.image = disk.content();
+  for (const auto& [name, bytes] : story.image) {
+    if (kind_of(name) == FileKind::kJournal) story.segments.push_back(name);
+  }
+  EXPECT_EQ(story.segments.size(), 1U);
+  return story;
+}
+
+TEST(Cut, H77_ASnapshotWithNothingBehindItHasLostItsEnd) {
+  const Story story = write_folded_story();
+  const std::string& last = story.segments.front();
+  Image image = story.image;
+  image.erase(last);
+  ASSERT_EQ(open(story.image, OnDamage::kRefuse).events, story.events);
+
+  const Opened refused = open(image, OnDamage::kRefuse);
+  const Opened cut = open(image, OnDamage::kCut);
+
+  ASSERT_TRUE(refused.error) << "an acknowledged entry was lost, and nobody was told";
+  EXPECT_EQ(*refused.error, Code::kDamaged);
+  const std::string& message = refused.error->message();
+  EXPECT_NE(message.find("sim/" + last + ": the file is missing"), std::string::npos) << message;
+  EXPECT_NE(message.find("--cut-damage"), std::string::npos) << message;
+  EXPECT_NE(message.find("after zxid " + zxid_text(cut.recovered.last_zxid)), std::string::npos)
+      << message;
+  EXPECT_EQ(refused.after, image);
+  ASSERT_FALSE(cut.error) << *cut.error;
+  EXPECT_EQ(cut.events, Events(story.events.begin(), story.events.end() - 1));
+  EXPECT_NE(describe(cut.recovered).find("CUT OFF"), std::string::npos);
+  EXPECT_EQ(open(cut.after, OnDamage::kRefuse).events, cut.events) << "it is for one start";
+}
+
+TEST(Cut, ADamagedSnapshotIsNotCut) {
+  Image image = write_folded_story().image;
   for (auto& [name, bytes] : image) {
     if (kind_of(name) == FileKind::kSnapshot) flip(bytes, kSector + 100);
   }

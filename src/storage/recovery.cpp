@@ -53,6 +53,14 @@ Error missing(Files& files, const std::string& name, const Reader& reader, const
                  place.zxid);
 }
 
+/// A fold covers finished segments only, and one is finished when the next has its name.
+Error end_missing(Files& files, const Snapshot& snapshot) {
+  return damaged(files.path_of(file_name(FileKind::kJournal, snapshot.covers)) +
+                     ": the file is missing, and with it whatever was stored after " +
+                     snapshot.name,
+                 snapshot.covers.zxid);
+}
+
 /// Writes zeros over whatever is not zero already.
 Result<void> wipe(File& file, std::uint64_t from, std::uint64_t size) {
   constexpr std::uint64_t kChunk = std::uint64_t{1} << 20U;
@@ -263,6 +271,11 @@ Result<Recovery> recover(Files& files, State& state, OnDamage on_damage) {
   auto& segments = listing->segments;
   const std::string first = file_name(FileKind::kJournal, recovery.place);
   segments.erase(segments.begin(), std::lower_bound(segments.begin(), segments.end(), first));
+  if (recovery.snapshot && segments.empty()) {
+    const Error missing = end_missing(files, *recovery.snapshot);
+    if (on_damage == OnDamage::kRefuse) return missing;
+    recovery.recovered.damage = missing.message();
+  }
   auto replayed = replay_segments(files, segments, state, on_damage, recovery);
   if (!replayed) return replayed.error();
   recovery.recovered.last_zxid = recovery.place.zxid;
