@@ -57,23 +57,30 @@ bool version_fits(std::int32_t asked, std::int32_t actual) {
 /// A node's own key: the root has two names.
 std::string_view key_of(std::string_view path) { return path.empty() ? "/" : path; }
 
-Growth growth_of(const std::vector<Change>& changes) {
+std::size_t size_of(const wire::Buffer& data) { return data ? data->size() : 0; }
+
+std::size_t grown(std::size_t before, std::size_t after) { return after - std::min(before, after); }
+
+}  // namespace
+
+Growth Tree::growth_of(const std::vector<Change>& changes) const {
   Growth growth;
   for (const Change& change : changes) {
+    std::size_t replaced = 0;
     if (change.kind == Change::Kind::kCreate) {
       ++growth.nodes;
       growth.bytes += change.path.size();
+    } else if (change.kind == Change::Kind::kSetData) {
+      const std::optional<Shadow> node = look({}, change.path);
+      if (node) replaced = node->data_bytes;
     }
-    if (change.data) growth.bytes += change.data->size();
-    growth.bytes += size_in_bytes(change.acl);
+    growth.bytes += grown(replaced, size_of(change.data)) + size_in_bytes(change.acl);
   }
   return growth;
 }
 
-}  // namespace
-
 bool Tree::has_room_for(std::size_t bytes) const {
-  return nodes_.bytes_in_all() + pending_.growth().bytes + bytes <= limits_.bytes;
+  return bytes == 0 || nodes_.bytes_in_all() + pending_.growth().bytes + bytes <= limits_.bytes;
 }
 
 std::optional<Shadow> Tree::look(const Draft& draft, std::string_view path) const {
@@ -88,7 +95,7 @@ std::optional<Shadow> Tree::look(const Draft& draft, std::string_view path) cons
                 node->creates,
                 node->aversion,
                 node->children.size(),
-                node->data ? node->data->size() : 0,
+                size_of(node->data),
                 node->owner,
                 node->acl,
                 0};
@@ -102,7 +109,7 @@ bool Tree::allows(const AclList& acl, std::int32_t permissions, const Caller& ca
 Extent Tree::extent(std::string_view path) const {
   Extent most;
   if (const Node* node = nodes_.find(path)) {
-    most = {node->data ? node->data->size() : 0, node->children.size(), node->acl->size()};
+    most = {size_of(node->data), node->children.size(), node->acl->size()};
   }
   if (const Shadow* shadow = pending_.find(path)) {
     most.data_bytes = std::max(most.data_bytes, shadow->data_bytes);
@@ -137,7 +144,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   if (look(draft, path)) return Err::kNodeExists;
   if (Owner::is_session(parent->owner)) return Err::kNoChildrenForEphemerals;
   if (nodes_.count() + pending_.growth().nodes + draft.size() >= limits_.nodes ||
-      !has_room_for(path.size() + (create.data ? create.data->size() : 0) + size_in_bytes(*acl))) {
+      !has_room_for(path.size() + size_of(create.data) + size_in_bytes(*acl))) {
     return Err::kQuotaExceeded;
   }
   if (is_ephemeral(create.mode) &&
@@ -161,7 +168,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   ++parent->children;
   draft.insert_or_assign(std::string(key_of(parent_path)), *parent);
   Shadow made;
-  made.data_bytes = create.data ? create.data->size() : 0;
+  made.data_bytes = size_of(create.data);
   made.owner = owner;
   made.acl = std::make_shared<const AclList>(*acl);
   draft.insert_or_assign(path, made);
@@ -214,9 +221,9 @@ Err Tree::decide_part(const Caller& caller, const wire::SetData& set, Draft& dra
   if (!node) return Err::kNoNode;
   if (!allows(*node->acl, kWrite, caller)) return Err::kNoAuth;
   if (!version_fits(set.version, node->version)) return Err::kBadVersion;
-  if (!has_room_for(set.data ? set.data->size() : 0)) return Err::kQuotaExceeded;
+  if (!has_room_for(grown(node->data_bytes, size_of(set.data)))) return Err::kQuotaExceeded;
   node->version = next(node->version);
-  node->data_bytes = set.data ? set.data->size() : 0;
+  node->data_bytes = size_of(set.data);
   change = {Change::Kind::kSetData, set.path, set.data, {}, 0, node->version};
   draft.insert_or_assign(set.path, std::move(*node));
   return Err::kOk;

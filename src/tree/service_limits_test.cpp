@@ -220,6 +220,28 @@ TEST_F(ServiceLimitsTest, H94_WhatIsOnItsWayToTheDiskCounts) {
   EXPECT_EQ(std::count_if(writers.begin(), writers.end(), is_made), 11);
 }
 
+TEST_F(ServiceLimitsTest, WhenItIsFullWhatIsThereCanStillBecomeSmaller) {
+  Client& client = open();
+  const auto set = [](const std::string& path, std::size_t size) {
+    return wire::SetData{path, std::string(size, 'y'), -1};
+  };
+  for (int i = 0; i < 10; ++i) {
+    call(client, Op::kCreate, node("/" + std::to_string(i), std::string(9'900, 'x')));
+  }
+  ASSERT_EQ(call(client, Op::kCreate, node("/more", std::string(1'000, 'x'))).header.err,
+            Err::kQuotaExceeded);
+  ASSERT_EQ(call(client, Op::kSetData, set("/0", 11'000)).header.err, Err::kQuotaExceeded);
+
+  EXPECT_EQ(call(client, Op::kSetData, set("/0", 9'900)).header.err, Err::kOk);
+  // What is on its way to the disk takes no more than that either.
+  ask(client, Op::kSetData, set("/1", 9'000));
+  ask(client, Op::kSetData, set("/2", 9'000));
+  sync();
+  EXPECT_EQ(take(client).header.err, Err::kOk);
+  EXPECT_EQ(take(client).header.err, Err::kOk);
+  EXPECT_EQ(call(client, Op::kCreate, node("/more", std::string(1'000, 'x'))).header.err, Err::kOk);
+}
+
 TEST_F(ServiceLimitsTest, H94_WatchesOnLongPathsAreBounded) {
   Client& client = open();
   const auto watch = [&](char letter, std::size_t size) {
@@ -237,6 +259,29 @@ TEST_F(ServiceLimitsTest, H94_WatchesOnLongPathsAreBounded) {
             Err::kOk);
   EXPECT_EQ(watch('b', 6'000), Err::kNoNode);
   EXPECT_EQ(service->tree().watches().bytes(client.peer), 6'001U + 11U);
+}
+
+TEST_F(ServiceLimitsTest, H94_LongPathsOfManyConnectionsAreBoundedToo) {
+  const auto watch = [&](Client& client, char letter) {
+    const wire::PathWatch request{"/" + std::string(7'999, letter), true};
+    return call(client, Op::kExists, request).header.err;
+  };
+  Client& first = open();
+  Client& second = open();
+  Client& third = open();
+  Client& fourth = open();
+  EXPECT_EQ(watch(first, 'a'), Err::kNoNode);
+  EXPECT_EQ(watch(second, 'b'), Err::kNoNode);
+  EXPECT_EQ(watch(third, 'b'), Err::kNoNode) << "it is there already";
+  EXPECT_EQ(watch(fourth, 'c'), Err::kNoNode);
+
+  EXPECT_EQ(watch(open(), 'd'), Err::kQuotaExceeded);
+
+  hang_up(second);
+  EXPECT_EQ(watch(open(), 'd'), Err::kQuotaExceeded) << "somebody else watches the same path";
+  hang_up(third);
+  EXPECT_EQ(watch(open(), 'd'), Err::kNoNode);
+  EXPECT_EQ(service->tree().watches().bytes(), 24'000U);
 }
 
 TEST_F(ServiceLimitsTest, H94_WatchesInAllAreBounded) {
@@ -261,29 +306,6 @@ TEST_F(ServiceLimitsTest, H94_AMultiCannotMultiplyIdentities) {
   for (int i = 0; i < 1'000; ++i) {
     request.path = "/" + std::to_string(i);
     multi.ops.push_back({Op::kCreate, request});
-TEST_F(ServiceLimitsTest, H94_LongPathsOfManyConnectionsAreBoundedToo) {
-  const auto watch = [&](Client& client, char letter) {
-    const wire::PathWatch request{"/" + std::string(7'999, letter), true};
-    return call(client, Op::kExists, request).header.err;
-  };
-  Client& first = open();
-  Client& second = open();
-  Client& third = open();
-  Client& fourth = open();
-  EXPECT_EQ(watch(first, 'a'), Err::kNoNode);
-  EXPECT_EQ(watch(second, 'b'), Err::kNoNode);
-  EXPECT_EQ(watch(third, 'b'), Err::kNoNode) << "it is there already";
-  EXPECT_EQ(watch(fourth, 'c'), Err::kNoNode);
-
-  EXPECT_EQ(watch(open(), 'd'), Err::kQuotaExceeded);
-
-  hang_up(second);
-  EXPECT_EQ(watch(open(), 'd'), Err::kQuotaExceeded) << "somebody else watches the same path";
-  hang_up(third);
-  EXPECT_EQ(watch(open(), 'd'), Err::kNoNode);
-  EXPECT_EQ(service->tree().watches().bytes(), 24'000U);
-}
-
   }
 
   const auto reply = call(client, Op::kMulti, multi).as<wire::MultiReply>();
