@@ -225,7 +225,12 @@ Result<Server> Server::start_in_temp_folder(ServerOptions options) {
 
 std::vector<std::string> Server::addresses() const { return impl_->current()->addresses(); }
 
-std::string Server::connect_string() const { return addresses().front(); }
+std::string Server::connect_string() const {
+  const std::vector<std::string> all = addresses();
+  const auto is_tcp = [](const std::string& address) { return !address.starts_with("unix:"); };
+  const auto tcp = std::ranges::find_if(all, is_tcp);
+  return tcp == all.end() ? all.front() : *tcp;
+}
 
 std::uint16_t Server::port() const { return impl_->current()->port(); }
 

@@ -85,6 +85,20 @@ TEST(ServerLife, ServesOnAUnixSocketOfATemporaryFolder) {
   EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
 }
 
+TEST(ServerLife, ATcpAddressComesBeforeAnInheritedUnixSocketForWhoeverConnects) {
+  const TempDir dir;
+  const std::string unix_address = "unix:" + (dir.path() / "inherited.sock").string();
+  const auto socket = test_support::listen_on(test_support::Endpoint(unix_address));
+  ServerOptions options;
+  options.inherited = {::dup(socket.get())};
+  options.listen = {"127.0.0.1:0"};
+
+  Server server = started(options);
+
+  EXPECT_EQ(server.addresses().front(), unix_address);
+  EXPECT_EQ(server.connect_string(), "127.0.0.1:" + std::to_string(server.port()));
+}
+
 TEST(ServerLife, RestartKeepsPortNodesAndSessionsInMemoryToo) {
   Server server = started();
   Session session = session_on(server, 30s);
