@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <unordered_set>
+#include <utility>
 
 #include "latchkey/version.hpp"
 
@@ -260,15 +262,16 @@ std::string envi(const Surroundings& around) {
 
 /// Of the watches on data only, as Apache.
 std::string wchs(const Status& status) {
-  std::set<tree::PeerId> peers;
-  std::set<std::string, std::less<>> paths;
+  std::unordered_set<tree::PeerId> peers;
+  std::size_t paths = 0;
   std::size_t watches = 0;
+  const char* last_path = nullptr;
   status.service.tree().watches().visit_data([&](tree::PeerId peer, std::string_view path) {
     peers.insert(peer);
-    paths.emplace(path);
+    if (std::exchange(last_path, path.data()) != path.data()) ++paths;
     ++watches;
   });
-  return std::to_string(peers.size()) + " connections watching " + std::to_string(paths.size()) +
+  return std::to_string(peers.size()) + " connections watching " + std::to_string(paths) +
          " paths\nTotal watches:" + std::to_string(watches) + "\n";
 }
 
@@ -350,7 +353,34 @@ std::string dump(const Status& status) {
   return text;
 }
 
+/// What an answer that grows with what is there can take at most, about.
+std::size_t most_bytes(std::string_view word, const Status& status) {
+  constexpr std::size_t kNameBytes = 32;
+  constexpr std::size_t kConnectionBytes = 512;
+  const tree::Tree& tree = status.service.tree();
+  const tree::Watches& watches = tree.watches();
+  std::size_t bytes = 0;
+  if (word == "stat" || word == "cons" || word == "dump") {
+    bytes += kConnectionBytes * status.service.peers().size();
+  }
+  if (word == "dump") {
+    for (const auto& [id, session] : tree.sessions()) {
+      bytes += 3 * kNameBytes + tree.nodes().ephemeral_bytes(id);
+    }
+  }
+  if (word == "wchp") bytes += watches.bytes() + kNameBytes * watches.size();
+  if (word == "wchc") {
+    for (const auto& [id, peer] : status.service.peers()) {
+      bytes += watches.bytes(id) + kNameBytes * watches.count(id);
+    }
+  }
+  return bytes;
+}
+
 std::string answer(std::string_view word, const Status& status) {
+  if (most_bytes(word, status) > status.options.max_output_per_connection) {
+    return std::string(word) + " is not executed because its answer would be too long.\n";
+  }
   if (word == "ruok") return "imok";
   if (word == "isro") return "rw";
   if (word == "srvr") return srvr(status);

@@ -10,6 +10,7 @@ namespace latchkey::server {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 using wire::Op;
 
@@ -41,6 +42,27 @@ TEST_F(Words, SrvrHasTheLinesOfApache) {
             "Zookeeper version: " + full_version() +
                 "\nLatency min/avg/max: 0/0.0/0\nReceived: 4\nSent: 4\nConnections: 1\n"
                 "Outstanding: 0\nZxid: 0x100000002\nMode: standalone\nNode count: 6\n");
+}
+
+TEST_F(Words, H94_OneThatCouldTakeTooMuchIsRefusedBeforeItIsMade) {
+  rig_.options().max_output_per_connection = 5'000;
+  for (const char* word : {"wchc", "wchp", "cons", "dump", "stat"}) {
+    EXPECT_THAT(say(word), Not(HasSubstr("too long"))) << word;
+  }
+  const std::string path = "/" + std::string(5'000, 'x');
+  rig_.request(Op::kCreate,
+               wire::Create{path, "", {{31, "world", "anyone"}}, wire::CreateMode::kEphemeral});
+  rig_.request(Op::kExists, wire::PathWatch{path, true});
+
+  for (const std::string word : {"wchc", "wchp", "dump"}) {
+    EXPECT_EQ(say(word), word + " is not executed because its answer would be too long.\n");
+  }
+  EXPECT_THAT(say("cons"), HasSubstr("lop=EXIS"));
+  EXPECT_EQ(say("wchs"), "1 connections watching 2 paths\nTotal watches:2\n");
+  rig_.options().max_output_per_connection = 500;
+  EXPECT_THAT(say("cons"), HasSubstr("too long"));
+  EXPECT_THAT(say("stat"), HasSubstr("too long"));
+  EXPECT_THAT(say("srvr"), StartsWith("Zookeeper version"));
 }
 
 TEST_F(Words, TheVersionIsTheProtocolsThenAHyphen) {

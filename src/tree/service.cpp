@@ -15,6 +15,13 @@ constexpr std::size_t kReapAtOnce = 1'000;
 /// What any request takes at least, as Tree::work() counts.
 constexpr std::size_t kRequestWork = 128;
 
+constexpr std::size_t kWordSize = 4;
+
+/// As the length of a request it would be far too large.
+bool may_be_word(std::string_view bytes) {
+  return std::ranges::all_of(bytes, [](char byte) { return byte >= 'a' && byte <= 'z'; });
+}
+
 }  // namespace
 
 Service::Service(ServiceOptions options)
@@ -74,10 +81,18 @@ void Service::feed(Peer& peer, std::string_view bytes) {
 }
 
 bool Service::take_word(Peer& peer, std::string_view& bytes) {
-  const std::size_t missing = std::min(bytes.size(), 4 - peer.first.size());
+  const std::size_t missing = std::min(bytes.size(), kWordSize - peer.first.size());
   peer.first += bytes.substr(0, missing);
   bytes.remove_prefix(missing);
-  if (peer.first.size() < 4) return true;
+  return peer.first.size() < kWordSize || answer_word(peer);
+}
+
+bool Service::answer_word(Peer& peer) {
+  if (had_its_turn(words_work_) && may_be_word(peer.first)) {
+    greeting_.erase(peer.id);  // It waits for us.
+    rest(peer);
+    return true;
+  }
   peer.first_bytes = false;
   std::optional<std::string> answer;
   if (options_.admin_word) answer = options_.admin_word(peer.first);
@@ -86,6 +101,7 @@ bool Service::take_word(Peer& peer, std::string_view& bytes) {
     return false;
   }
   ++statistics_.received;
+  words_work_ += kRequestWork + answer->size();
   peer.output += *answer;
   close(peer, Closing::kAfterOutput);
   recount(peer);
@@ -118,13 +134,14 @@ bool Service::may_ask(const Peer& peer) const {
 }
 
 void Service::pump(Peer& peer, Moment moment) {
+  if (peer.first_bytes && peer.first.size() == kWordSize && answer_word(peer)) return;
   run_deferred(peer, Which::kThatHaveRoom, moment);
   while (may_ask(peer) && may_answer(peer) && !waits_for_room(peer)) {
     if (waits_for_disk(peer)) {
       line_up(peer);
       break;
     }
-    if (had_its_turn(peer) && peer.splitter.has_whole()) {
+    if (had_its_turn(peer.work) && peer.splitter.has_whole()) {
       rest(peer);
       break;
     }
@@ -156,6 +173,7 @@ std::vector<PeerId> Service::take_ready() {
 }
 
 void Service::begin_round() {
+  words_work_ = 0;
   for (const PeerId id : std::exchange(resting_, {})) {
     Peer* peer = find(id);
     if (peer == nullptr || peer->gone) continue;

@@ -199,15 +199,18 @@ class Service {
   [[nodiscard]] bool waits_for_room(const Peer& peer) const;
   /// It is taken up when there is room, after those who came before.
   void line_up(Peer& peer);
-  /// Has it had so much of our time that others come before its next request?
-  [[nodiscard]] static bool had_its_turn(const Peer& peer);
+  /// Has so much of our time been taken that others come before the next request?
+  [[nodiscard]] static bool had_its_turn(std::size_t work);
   /// It goes on in the next round.
   void rest(Peer& peer);
   void waited_for_us(const Peer& peer);
   /// Is there room for one more answer? Who does not take them, does not get more.
   [[nodiscard]] bool may_answer(const Peer& peer) const;
-  /// True: the first bytes were an admin word, and it has been answered.
+  /// False: the first bytes, which were fed, were no admin word.
   bool take_word(Peer& peer, std::string_view& bytes);
+  /// The same, once there are enough of them. A word is answered at once, or when its turn comes:
+  /// all who ask for one have a turn together, since each goes with its answer.
+  bool answer_word(Peer& peer);
   void take_connect(Peer& peer, std::string_view body, Moment moment);
   void reattach(Peer& peer, const wire::ConnectRequest& request, Moment moment);
   /// The connection has its session from now on.
@@ -274,6 +277,7 @@ class Service {
   std::map<PeerId, Instant> greeting_;  ///< Handshake not finished, with its deadline.
   std::vector<PeerId> ready_;
   std::vector<PeerId> resting_;
+  std::size_t words_work_ = 0;  ///< What admin words have taken since the round began.
   std::deque<Turn> pipeline_;
   std::uint64_t released_ = 0;  ///< Turns that have had their turn.
   bool releasing_ = false;

@@ -65,7 +65,7 @@ void Service::line_up(Peer& peer) {
   line_.push_back(peer.id);
 }
 
-bool Service::had_its_turn(const Peer& peer) { return peer.work >= kTurnsWork; }
+bool Service::had_its_turn(std::size_t work) { return work >= kTurnsWork; }
 
 void Service::rest(Peer& peer) {
   if (std::exchange(peer.rests, true)) return;

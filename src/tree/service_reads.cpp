@@ -58,7 +58,7 @@ void Service::run_deferred(Peer& peer, Which which, Moment moment) {
     let_go(bytes);
   }
   while (peer.due > 0 && (which == Which::kAll || may_answer(peer))) {
-    if (which == Which::kThatHaveRoom && had_its_turn(peer)) return rest(peer);
+    if (which == Which::kThatHaveRoom && had_its_turn(peer.work)) return rest(peer);
     const Peer::Deferred read = std::move(peer.deferred.front());
     peer.deferred.pop_front();
     --peer.due;

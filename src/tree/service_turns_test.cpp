@@ -273,5 +273,56 @@ TEST_F(ServiceTurnsTest, WhoHangsUpWhileItRestsIsForgotten) {
   EXPECT_FALSE(service->round_is_over());
 }
 
+TEST(ServiceWordTurnsTest, H89_LongAnswersToWordsComeInTurnsToo) {
+  ServiceOptions options;
+  int made = 0;
+  options.admin_word = [&](std::string_view word) -> std::optional<std::string> {
+    if (word != "dump") return std::nullopt;
+    ++made;
+    return std::string(200'000, 'x');
+  };
+  test::ServiceRig rig(std::move(options));
+  Client& other = rig.open();
+  std::vector<Client*> askers;
+  for (int i = 0; i < 10; ++i) askers.push_back(&rig.dial());
+
+  for (const Client* asker : askers) rig.service->receive(asker->peer, "dump", rig.moment());
+  EXPECT_EQ(made, 2) << "one turn's worth";
+  rig.service->receive(askers.back()->peer, "\n", rig.moment());
+  std::string ping;
+  wire::append_frame(ping, wire::RequestHeader{wire::kPingXid, Op::kPing}, wire::Empty{});
+  rig.service->receive(other.peer, ping, rig.moment());
+  EXPECT_FALSE(rig.service->take_output(other.peer, rig.moment()).empty());
+  EXPECT_EQ(made, 2);
+
+  std::size_t bytes = 0;
+  for (std::vector<PeerId> ready = rig.service->take_ready(); !ready.empty();
+       ready = rig.service->take_ready()) {
+    const int before = made;
+    for (const PeerId peer : ready) bytes += rig.service->take_output(peer, rig.moment()).size();
+    EXPECT_LE(made - before, 2);
+  }
+  EXPECT_EQ(made, 10) << "and everybody has had one";
+  EXPECT_EQ(bytes, 2'000'000U);
+}
+
+TEST(ServiceWordTurnsTest, H89_WhoWaitsForItsTurnWithAWordIsNotLate) {
+  ServiceOptions options;
+  options.admin_word = [&](std::string_view) { return std::string(300'000, 'x'); };
+  test::ServiceRig rig(std::move(options));
+  const Client& first = rig.dial();
+  const Client& second = rig.dial();
+  rig.service->receive(first.peer, "dump", rig.moment());
+  rig.service->receive(second.peer, "dump", rig.moment());
+
+  rig.now += 11s;
+  rig.service->tick(rig.moment());
+
+  EXPECT_EQ(rig.service->closing(second.peer), Service::Closing::kNo);
+  rig.service->begin_round();
+  EXPECT_EQ(rig.service->take_output(second.peer, rig.moment()).size(), 300'000U);
+  EXPECT_EQ(rig.service->closing(second.peer), Service::Closing::kAfterOutput);
+}
+
 }  // namespace
 }  // namespace latchkey::tree

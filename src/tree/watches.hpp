@@ -80,7 +80,7 @@ class Watches {
   [[nodiscard]] std::size_t watching_peers() const { return peers_.size(); }
   /// How many watches hear of it when something happens to a node, at most.
   [[nodiscard]] std::size_t hearers(std::string_view path) const;
-  /// Everybody who listens to the data of a path, for `wchc` and `wchp`.
+  /// Everybody who listens to the data of a path, path by path, for `wchc` and `wchp`.
   void visit_data(base::FunctionRef<void(PeerId, std::string_view path)> visitor) const;
   /// Watches of one connection, counted in the same way.
   [[nodiscard]] std::size_t count(PeerId peer) const;
