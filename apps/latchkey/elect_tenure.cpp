@@ -47,7 +47,7 @@ void ElectTenure::open() {
       continue;
     }
     lock.unlock();
-    auto session = search(deadline_in(kOpenPatience));
+    auto session = search(deadline_in(kOpenPatience), tell_);
     lock.lock();
     if (closed_) return;
     if (session) {

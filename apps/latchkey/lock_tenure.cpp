@@ -56,7 +56,8 @@ Tenure::Refusal refusal_of(const Error& error, int busy_code) {
                       "resize"};
   }
   // What the library says of a semaphore's permits is -N here.
-  const bool semaphore = error.message().find(" is a semaphore") != std::string::npos;
+  const bool semaphore =
+      error == Code::kKindMismatch && error.message().find(" is a semaphore") != std::string::npos;
   return {code, error.message() + (semaphore ? "; latchkey run -N TOTAL takes one" : "")};
 }
 
@@ -100,11 +101,7 @@ Tenure::News LockTenure::ask(std::stop_source stop) {
     const bool waits = wish_.wait == LockWish::Wait::kYes;
     const Duration within =
         waits ? std::clamp(wish_.patience, kShortestSearch, kLongestSearch) : kShortestSearch;
-    OnSilence on_silence;
-    if (wish_.telling != LockWish::Telling::kNothing) {
-      on_silence = [tell = tell_](const std::string& text) { tell(Remark{text, Said::kAlways}); };
-    }
-    auto opened = search(deadline_in(within), on_silence);
+    auto opened = search(deadline_in(within), tell_);
     if (!opened) return refusal_of(opened.error(), kNoServer);
     session = *opened;
     if (wish_.verbose) remark_on_timeout(*session, tell_);

@@ -28,13 +28,13 @@
 #include "serve_options.hpp"
 #include "serve_signals.hpp"
 #include "systemd.hpp"
+#include "table.hpp"
 #include "words.hpp"
 
 namespace latchkey::app {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr std::chrono::seconds kLastWords(1);
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -64,25 +64,16 @@ std::string logged(LogLevel level, std::string_view text) {
   return fmt::format("latchkey serve: {}{}\n", tag, text);
 }
 
-int refuse(const Error& error) {
-  if (error.code() != Code::kInvalidOption) {
-    complain("serve", error);
-    return kFailed;
-  }
-  complain("serve", Error(error.code(), as_typed(error.message())));
-  return kUsage;
-}
-
-void say_where(const Server& server, const ServerOptions& options) {
+std::string where_text(const Server& server, const ServerOptions& options) {
   const std::string data =
       options.data_folder.empty()
           ? "data in memory, gone when this ends"
           : fmt::format("data in {}: {}", options.data_folder.string(), server.recovered());
-  fmt::print("latchkey {} serves on {}; {}\n", LATCHKEY_VERSION,
-             fmt::join(server.addresses(), ", "), data);
-  if (!options.metrics.empty())
-    fmt::print("metrics: http://{}/metrics\n", server.metrics_address());
-  std::fflush(stdout);
+  const std::string metrics = options.metrics.empty() ? ""
+                                                      : fmt::format("metrics: http://{}/metrics\n",
+                                                                    server.metrics_address());
+  return fmt::format("latchkey {} serves on {}; {}\n{}", LATCHKEY_VERSION,
+                     fmt::join(server.addresses(), ", "), data, metrics);
 }
 
 /// Waits for a signal to end, or for the server to end by itself.
@@ -124,35 +115,52 @@ Result<Server> start(ServerOptions& options) {
       !options.listen.empty() || !options.unix_path.empty() || !options.inherited.empty();
   if (!told_where) take_default_addresses(options);
   Result<Server> server = Server::start(options);
-  if (told_where || server || !server.error().message().starts_with("listen on unix:")) {
-    return server;
-  }
-  options.log(LogLevel::kWarning,
-              "no Unix socket; name one with --unix: " + server.error().message());
+  if (server || told_where || options.unix_path.empty()) return server;
+  // A file system may have no sockets, and nobody has asked for this one.
+  const std::string why = server.error().message();
   options.unix_path.clear();
-  return Server::start(options);
+  server = Server::start(options);
+  if (server) options.log(LogLevel::kWarning, "no Unix socket; name one with --unix: " + why);
+  return server;
 }
 
-int serve(ServerOptions options, const sigset_t& signals, const Speaker& speaker) {
+/// Whoever does not read what a server says does not hold it up.
+struct Voices {
+  Speaker out{100, STDOUT_FILENO};
+  Speaker log{10'000};
+
+  void finish() const {
+    constexpr std::chrono::seconds kLastWords(1);
+    out.finish(kLastWords);
+    log.finish(kLastWords);
+  }
+};
+
+int end(const Result<void>& ended, const Voices& voices) {
+  if (ended) return kOk;
+  const Error& error = ended.error();
+  const bool misused = error == Code::kInvalidOption;
+  voices.log.say(fmt::format("latchkey serve: {}\n",
+                             printable(misused ? as_typed(error.message()) : error.message())));
+  return misused ? kUsage : kFailed;
+}
+
+int serve(ServerOptions options, const sigset_t& signals, const Voices& voices) {
   StartSignals early(signals);
   options.cancel_start = early.token();
   Result<Server> server = start(options);
   early.end();
-  const auto end = [&speaker](const Result<void>& ended) {
-    speaker.finish(kLastWords);
-    return ended ? 0 : refuse(ended.error());
-  };
   if (!server && server.error() == Code::kCancelled) {
-    say("latchkey serve: ended before it had read its data\n");
-    return 0;
+    voices.log.say("latchkey serve: ended before it had read its data\n");
+    return kOk;
   }
-  if (!server) return end(server.error());
-  if (early.token().stop_requested()) return end(server->stop());
-  say_where(*server, options);
+  if (!server) return end(server.error(), voices);
+  if (early.token().stop_requested()) return end(server->stop(), voices);
+  voices.out.say(where_text(*server, options));
   notify_systemd("READY=1");
   std::atomic<bool> stopping = false;
   wait_for_end(*server, signals, stopping);
-  return end(server->stop());
+  return end(server->stop(), voices);
 }
 
 int run_serve(const ServeOptions& asked) {
@@ -162,6 +170,11 @@ int run_serve(const ServeOptions& asked) {
     options.data_folder = default_data_folder(environment());
     std::error_code ignored;  // The server says what it cannot do.
     std::filesystem::create_directories(options.data_folder.parent_path(), ignored);
+  } else if (!options.data_folder.empty()) {
+    // What is said of it shall be of use to others.
+    std::error_code error;
+    const auto absolute = std::filesystem::absolute(options.data_folder, error);
+    if (!error) options.data_folder = absolute.lexically_normal();
   }
   if (both || (!asked.memory && options.data_folder.empty())) {
     say("latchkey serve: {}: --data DIR keeps the data in DIR, --memory loses them "
@@ -184,12 +197,13 @@ int run_serve(const ServeOptions& asked) {
   ::sigaddset(&signals, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   options.inherited = take_systemd_sockets();
-  // Whoever does not read what is said holds up no server.
-  const Speaker speaker;
-  options.log = [&speaker](LogLevel level, std::string_view text) {
-    speaker.say(logged(level, text));
+  const Voices voices;
+  options.log = [&voices](LogLevel level, std::string_view text) {
+    voices.log.say(logged(level, text));
   };
-  return serve(std::move(options), signals, speaker);
+  const int code = serve(std::move(options), signals, voices);
+  voices.finish();
+  return code;
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kOwnPatience(60);
 /// How long it may take to answer before we look whether it still lives.
 constexpr milliseconds kLookAgain(200);
+/// When people begin to wonder.
+constexpr std::chrono::seconds kSilence(2);
 
 /// What the first configuration file that is there says.
 Result<ServiceOptions> read_configuration(const ServiceOptions& typed,
@@ -107,12 +109,13 @@ bool speaks_tls(const TlsOptions& tls) {
 
 Result<Session> open_at(const std::string& connect, SessionOptions options, Deadline deadline,
                         const OnSilence& on_silence) {
-  constexpr std::chrono::seconds kSilence(2);
   Result<Session> session = Session::start(connect, std::move(options));
   if (!session) return session;
   const Result<void> soon = session->wait_connected(std::min(deadline, deadline_in(kSilence)));
   if (!soon && on_silence && !deadline.has_passed(BootClock::now())) {
-    on_silence("nobody answers at " + connect + " yet; going on to try");
+    on_silence(soon.error() == Code::kUnreachable
+                   ? "nobody answers at " + connect + " yet; going on to try"
+                   : connect + ": " + soon.error().message() + "; going on to try");
   }
   const Result<void> connected = session->wait_connected(deadline);
   if (connected) return session;
@@ -155,8 +158,9 @@ Error silent(const OwnServer& own, const std::string& address) {
                            which, address, kOwnPatience.count(), own.folder, advice));
 }
 
-Result<Session> open_own(const OwnServer& own, SessionOptions options) {
+Result<Session> open_own(const OwnServer& own, SessionOptions options, OnSilence on_silence) {
   const Deadline deadline = deadline_in(kOwnPatience);
+  const Deadline silence = deadline_in(kSilence);
   options.on_state = [own, tell = std::move(options.on_state)](SessionState state) {
     if (tell) tell(state);
     // It lives as long as a session does, so it was killed. What it has is on the disk.
@@ -181,8 +185,18 @@ Result<Session> open_own(const OwnServer& own, SessionOptions options) {
     const Result<void> connected = session->wait_connected(soon);
     if (connected) return session;
     if (connected.error() != Code::kUnreachable) return connected.error();
+    if (on_silence && silence.has_passed(BootClock::now())) {
+      std::exchange(on_silence, {})("your own server does not answer yet; going on to try");
+    }
   } while (!deadline.has_passed(BootClock::now()));
   return silent(own, address);
+}
+
+/// As it stands if there is no working directory: then it is not to be found either.
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.string();
 }
 
 /// Our root, if it is not the service's.
@@ -262,7 +276,7 @@ Result<Session> open_service(const ServiceOptions& options, Deadline deadline, S
   if (!place) return place.error();
   Result<SessionOptions> complete = session_options(*place, std::move(more));
   if (!complete) return complete.error();
-  return with_root(place->own ? open_own(*place->own, std::move(*complete))
+  return with_root(place->own ? open_own(*place->own, std::move(*complete), on_silence)
                               : open_named(*place, std::move(*complete), deadline, on_silence),
                    *place);
 }
@@ -312,14 +326,12 @@ std::vector<std::string> service_words(const ServiceOptions& options) {
     if (!value.empty()) words.insert(words.end(), {name, value});
   };
   const auto file = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text(name, std::filesystem::absolute(value).string());
+    if (!value.empty()) text(name, absolute(value));
   };
   constexpr std::string_view kUnix = "unix:";
   const std::string& connect = options.connect;
   const bool socket = connect.starts_with(kUnix);
-  text("--connect", socket ? std::string(kUnix) +
-                                 std::filesystem::absolute(connect.substr(kUnix.size())).string()
-                           : connect);
+  text("--connect", socket ? std::string(kUnix) + absolute(connect.substr(kUnix.size())) : connect);
   text("--chroot", options.chroot);
   if (options.timeout_ms != 0) text("--session-timeout", fmt::format("{}ms", options.timeout_ms));
   file("--credentials", options.credentials_file);

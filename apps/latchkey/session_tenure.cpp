@@ -1,5 +1,7 @@
 #include "session_tenure.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include <fmt/core.h>
@@ -36,11 +38,15 @@ void SessionTenure::work(std::function<void()> task) {
   thread_ = std::thread(std::move(task));
 }
 
-Result<Session> SessionTenure::search(Deadline deadline, const OnSilence& on_silence) {
+Result<Session> SessionTenure::search(Deadline deadline, const std::function<void(News)>& tell) {
   {
     const std::lock_guard lock(mutex_);
     if (ended_) return Error(Code::kCancelled, "nobody waits for it any more");
     searching_ = true;
+  }
+  OnSilence on_silence;
+  if (::isatty(STDERR_FILENO) != 0) {
+    on_silence = [tell](const std::string& text) { tell(Remark{text, Said::kAlways}); };
   }
   auto opened = open_service(service_, deadline, {}, on_silence);
   const std::lock_guard lock(mutex_);

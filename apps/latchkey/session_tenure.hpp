@@ -38,9 +38,9 @@ class SessionTenure : public Tenure {
  protected:
   /// Runs `task` on the thread, when what ran there before has ended.
   void work(std::function<void()> task);
-  /// On the thread: opens a session, which becomes ours. Takes the mutex.
-  /// Errors: those of open_service(); kCancelled after end().
-  [[nodiscard]] Result<Session> search(Deadline deadline, const OnSilence& on_silence = {});
+  /// On the thread: opens a session, which becomes ours. Takes the mutex. If that takes its time,
+  /// whoever sits at a terminal is told. Errors: those of open_service(); kCancelled after end().
+  [[nodiscard]] Result<Session> search(Deadline deadline, const std::function<void(News)>& tell);
   /// Ends the session, and then the thread, unless it is looking for a service that does not
   /// answer: nobody waits for that. The task has to end soon without a session.
   void end();

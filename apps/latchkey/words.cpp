@@ -11,9 +11,9 @@
 
 namespace latchkey::app {
 
-void write_words(std::string_view text) {
+void write_words(std::string_view text, int fd) {
   while (!text.empty()) {
-    const ssize_t size = ::write(STDERR_FILENO, text.data(), text.size());
+    const ssize_t size = ::write(fd, text.data(), text.size());
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(size));
@@ -21,9 +21,12 @@ void write_words(std::string_view text) {
 }
 
 struct Speaker::Words {
+  const std::size_t most;
+  const int fd;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::string> unwritten;
+  std::size_t dropped = 0;
   bool speaking = false;  ///< There is a thread.
 
   void write_all() {
@@ -32,20 +35,26 @@ struct Speaker::Words {
       const std::string text = std::move(unwritten.front());
       unwritten.pop_front();
       lock.unlock();
-      write_words(text);
+      write_words(text, fd);
       lock.lock();
+      if (unwritten.empty() && dropped > 0) {
+        unwritten.push_back(fmt::format("latchkey: {} more lines, which nobody took in time\n",
+                                        std::exchange(dropped, 0)));
+      }
     }
     speaking = false;
     changed.notify_all();
   }
 };
 
-Speaker::Speaker() : words_(std::make_shared<Words>()) {}
+Speaker::Speaker(std::size_t most, int fd) : words_(new Words{.most = most, .fd = fd}) {}
 
 void Speaker::say(std::string text) const {
-  constexpr std::size_t kMost = 100;  // Who does not read these does not read more.
   const std::lock_guard lock(words_->mutex);
-  if (words_->unwritten.size() == kMost) return;
+  if (words_->unwritten.size() >= words_->most) {
+    ++words_->dropped;
+    return;
+  }
   words_->unwritten.push_back(std::move(text));
   if (words_->speaking) return;
   try {

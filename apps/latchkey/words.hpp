@@ -1,5 +1,8 @@
 #pragma once
 
+#include <unistd.h>
+
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,7 +16,7 @@
 namespace latchkey::app {
 
 /// Writes what can be written. Waits for a reader that is slow.
-void write_words(std::string_view text);
+void write_words(std::string_view text, int fd = STDERR_FILENO);
 
 ///     say("latchkey wait: not free in time; {}\n", why);
 template <typename... T>
@@ -26,7 +29,8 @@ void say(fmt::format_string<T...> format, T&&... values) {
 /// there is something to write. Thread safety: any thread.
 class Speaker {
  public:
-  Speaker();
+  /// Beyond `most` texts that nobody has taken, more are only counted.
+  explicit Speaker(std::size_t most = 100, int fd = STDERR_FILENO);
 
   void say(std::string text) const;
   /// Waits until all is written, but no longer than `most`.

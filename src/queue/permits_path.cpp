@@ -38,6 +38,10 @@ void Permits::on(const event::PathListed& listed) {
   const bool is_semaphore =
       std::find(listed.children.begin(), listed.children.end(), kLeases) != listed.children.end();
   if (!is_semaphore && !here.empty()) return refuse_path(here);
+  if (!queued_ && !options_.size) {
+    phase_ = Phase::kQueueing;
+    return survey();  // It may be gone, and then nobody knows its size.
+  }
   if (!queued_) return queue();
   if (own_.empty()) return make_directory();
   if (!listed.elders.empty()) return refuse_path(listed.elders);

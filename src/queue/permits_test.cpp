@@ -308,6 +308,18 @@ TEST_F(PermitsTest, AQueueInFrontIsMadeOnceThePathIsLookedAt) {
   expect_failed(Code::kNoNode);
 }
 
+TEST_F(PermitsTest, ASemaphoreThatGoesBeforeItIsQueuedAtIsNotMadeWithoutASize) {
+  make(1);
+  size_is("3");
+  tell(event::OutOfLine{Code::kNoNode});
+  path_listed({}, no(Code::kNoNode));
+  EXPECT_EQ(ever<action::Queue>(), 1);
+  size_is("", no(Code::kNoNode));
+  size_is("", no(Code::kNoNode));
+
+  expect_failed(Code::kInvalidOption);
+}
+
 TEST_F(PermitsTest, ASurveyThatIsAnsweredWhileItLooksAtThePathDoesNotQueueItTwice) {
   for (const Answer& answer : {kOk, no(Code::kConnectionLoss)}) {
     make(1, 5);

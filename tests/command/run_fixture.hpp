@@ -102,7 +102,7 @@ class RunCommand : public testing::TestWithParam<RunService> {
   static constexpr const char* kQuickTimeout = "5s";
   /// For longer than that somebody else has it.
   [[nodiscard]] bool is_kept() const {
-    return run({"run", "-w", "8", "-E", "99", name_, "true"}).status == code(99);
+    return run({"run", "-w", "11", "-E", "99", name_, "true"}).status == code(99);
   }
   /// A command that writes its pid down and stays.
   [[nodiscard]] std::unique_ptr<Child> hold(std::vector<std::string> options = {}) const {

@@ -101,7 +101,9 @@ TEST_P(AtTerminal, H98_AWaitersLineIsNotDrawnOverTheShellsPrompt) {
 
 TEST_P(AtTerminal, WhoeverWaitsForAServerIsToldSo) {
   const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
-  for (const auto& words : {std::vector<std::string>{"ls"}, {"run", name_, "--", "true"}}) {
+  for (const auto& words : {std::vector<std::string>{"ls"},
+                            {"run", name_, "--", "true"},
+                            {"elect", name_, "--", "true"}}) {
     std::vector<std::string> asked = words;
     asked.insert(asked.begin() + 1, {"-z", nobody});
     TerminalChild terminal = on_terminal(user_.command(asked));
