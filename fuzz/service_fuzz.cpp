@@ -1,8 +1,9 @@
 // A whole server without a network, fed by strangers: any bytes from three connections, in any
-// pieces, mixed with well-formed requests whose fields are fuzzed, hang-ups, sockets that take
-// nothing for a while, little memory, a journal that lags and crashes. Whatever comes, the server
-// must stay whole: what it stores replays to the same tree, what it sends is frames, no watch
-// outlives its connection, and whoever is not read from is heard again.
+// pieces, mixed with well-formed requests whose fields are fuzzed, sessions that are taken up again
+// or ended, hang-ups, sockets that take nothing for a while, little memory, a journal that lags and
+// crashes. Whatever comes, the server must stay whole: what it stores replays to the same tree, and
+// so does a snapshot of it; what it sends is frames, no watch outlives its connection, nobody gets
+// a session without its password, and whoever is not read from is heard again.
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tree/input_rule.hpp"
@@ -68,11 +70,13 @@ class World {
     switch (choice / 16) {
       case 0: service_->receive(peer, input.piece(), moment_); break;
       case 1: hang_up(peer); break;
-      case 2: greet(peer); break;
+      case 2: greet(peer, {0, 0, 4'000, 0, std::string(16, '\0')}); break;
       case 3: store(); break;
       case 4: pass(input.byte()); break;
       case 5: crash(); break;
       case 6: reads_[choice % peers_.size()] = !reads_[choice % peers_.size()]; break;
+      case 14: come_back(peer, input); break;
+      case 15: service_->expire(known_session(input).session_id, moment_); break;
       default: request(peer, input); break;
     }
     deliver();
@@ -87,7 +91,8 @@ class World {
     for (const auto& [id, peer] : service_->peers()) check(!peer->in_line);
     for (PeerId& peer : peers_) service_->disconnect(peer, moment_);
     check(service_->tree().watches().size() == 0);
-    check(saved(service_->tree()) == saved(*replayed()));
+    check_same(service_->tree(), *replayed());
+    check_same(service_->tree(), *loaded());
   }
 
  private:
@@ -99,6 +104,28 @@ class World {
     std::string bytes;
     tree.save([&](std::string_view item) { bytes += item; });
     return bytes;
+  }
+
+  /// Also in what is known of a tree and not saved.
+  void check_same(const Tree& tree, const Tree& other) const {
+    check(saved(tree) == saved(other));
+    for (const std::int64_t time_ms : {moment_.wall_ms, moment_.wall_ms + 1'000}) {
+      check(tree.reapable(time_ms, SIZE_MAX) == other.reapable(time_ms, SIZE_MAX));
+    }
+    check(tree.nodes().bytes() == other.nodes().bytes());
+    tree.nodes().visit([&](std::string_view path, const Node&) {
+      check(tree.nodes().count_below(path) == other.nodes().count_below(path));
+    });
+    for (const auto& [id, session] : tree.sessions()) {
+      check(tree.nodes().ephemerals(id) == other.nodes().ephemerals(id));
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<Tree> loaded() const {
+    auto tree = std::make_unique<Tree>();
+    service_->tree().save(
+        [&](std::string_view item) { check(static_cast<bool>(tree->load(item))); });
+    return tree;
   }
 
   [[nodiscard]] std::unique_ptr<Tree> replayed() const {
@@ -133,6 +160,7 @@ class World {
     store();
     for (PeerId& peer : peers_) peer = service_->connect({"10.0.0.1:1", {}}, moment_);
     unwritten_ = {};
+    greetings_ = {};
   }
 
   void crash() {
@@ -142,15 +170,44 @@ class World {
 
   void hang_up(PeerId& peer) {
     unwritten_[index_of(peer)] = 0;
+    greetings_[index_of(peer)] = {};
     service_->disconnect(peer, moment_);
     peer = service_->connect({"10.0.0.1:1", {{"ip", "10.0.0.1"}}}, moment_);
   }
 
-  void greet(PeerId peer) {
+  void greet(PeerId peer, const wire::ConnectRequest& request) {
     std::string frame;
-    wire::append_connect_request(frame, {0, 0, 4'000, 0, std::string(16, '\0')},
-                                 wire::Handshake::kWithReadOnly);
+    wire::append_connect_request(frame, request, wire::Handshake::kWithReadOnly);
     service_->receive(peer, frame, moment_);
+  }
+
+  /// One of those that were given out, whether it is still there or not.
+  [[nodiscard]] const wire::ConnectResponse& known_session(Input& input) const {
+    static const wire::ConnectResponse kNone;
+    const std::uint8_t choice = input.byte();
+    return known_.empty() ? kNone : known_[choice % known_.size()];
+  }
+
+  void come_back(PeerId& peer, Input& input) {
+    const wire::ConnectResponse& session = known_session(input);
+    const std::int64_t seen = std::int64_t{input.byte()} << 32U;
+    wire::ConnectRequest request{0, seen, 4'000, session.session_id, session.password.value_or("")};
+    const std::uint8_t how = input.byte();
+    if (how % 2 == 0) hang_up(peer);
+    if (how % 8 == 0 && !request.password->empty()) {
+      request.password->back() ^= 1;
+      greetings_[index_of(peer)].guessed = request.session_id;
+    }
+    greet(peer, request);
+  }
+
+  void hear_greeting(std::size_t i, std::string_view frame) {
+    const auto reply = wire::decode_connect_response(frame);
+    check(reply.has_value());
+    const wire::ConnectResponse& session = reply->message;
+    if (session.session_id == 0) return;
+    check(session.session_id != greetings_[i].guessed);
+    known_.push_back(session);
   }
 
   void gather() {
@@ -184,8 +241,34 @@ class World {
             static_cast<wire::CreateMode>(input.byte() % 8)};
   }
 
+  static wire::WatcherType watcher_type(Input& input) {
+    return static_cast<wire::WatcherType>(input.byte() % 5);
+  }
+
+  void rarer_request(PeerId peer, std::uint8_t kind, Input& input) {
+    switch (kind % 3) {
+      case 0:
+        return send(peer, Op::kMultiRead,
+                    wire::Multi{{{Op::kGetData, wire::PathWatch{input.path(), false}},
+                                 {Op::kGetChildren, wire::PathWatch{input.path(), false}}}});
+      case 1:
+        return send(peer, Op::kSetWatches2,
+                    wire::SetWatches2{input.byte(),
+                                      {input.path()},
+                                      {input.path()},
+                                      {input.path()},
+                                      {input.path()},
+                                      {input.path()}});
+      default:
+        return send(peer, Op::kCheckWatches,
+                    wire::PathWatcherType{input.path(), watcher_type(input)});
+    }
+  }
+
   void request(PeerId peer, Input& input) {
-    switch (input.byte() % 16) {
+    const std::uint8_t kind = input.byte();
+    if (kind >= 208) return rarer_request(peer, kind, input);
+    switch (kind % 16) {
       case 0: return send(peer, Op::kCreate, create(input));
       case 1: return send(peer, Op::kCreateContainer, create(input));
       case 2: return send(peer, Op::kDelete, wire::PathVersion{input.path(), -1});
@@ -199,9 +282,8 @@ class World {
             peer, Op::kAddWatch,
             wire::AddWatch{input.path(), static_cast<wire::AddWatchMode>(input.byte() % 3)});
       case 7:
-        return send(
-            peer, Op::kRemoveWatches,
-            wire::PathWatcherType{input.path(), static_cast<wire::WatcherType>(input.byte() % 5)});
+        return send(peer, Op::kRemoveWatches,
+                    wire::PathWatcherType{input.path(), watcher_type(input)});
       case 8:
         return send(peer, Op::kMulti,
                     wire::Multi{{{Op::kCreate, create(input)},
@@ -260,7 +342,10 @@ class World {
       wire::FrameSplitter splitter(std::size_t{1} << 30U);
       splitter.feed(output);
       std::size_t used = 0;
-      while (const auto frame = splitter.next()) used += 4 + frame->size();
+      while (const auto frame = splitter.next()) {
+        used += 4 + frame->size();
+        if (!std::exchange(greetings_[i].heard, true)) hear_greeting(i, *frame);
+      }
       check(used == output.size());
       if (reads_[i]) continue;
       unwritten_[i] = output.size();
@@ -270,10 +355,17 @@ class World {
 
   static constexpr std::size_t kMostBuffered = 1'500;
 
+  struct Greeting {
+    bool heard = false;     ///< The answer to the handshake has come.
+    SessionId guessed = 0;  ///< Asked for on this connection with a wrong password.
+  };
+
   std::unique_ptr<Service> service_;
   std::array<PeerId, 3> peers_{};
   std::array<bool, 3> reads_{true, true, true};
   std::array<std::size_t, 3> unwritten_{};
+  std::array<Greeting, 3> greetings_{};
+  std::vector<wire::ConnectResponse> known_;  ///< Sessions that were given out.
   std::vector<Service::Stored> pending_;
   std::vector<Service::Stored> durable_;
   Moment moment_{Instant{} + std::chrono::hours(1), 1'700'000'000'000};
