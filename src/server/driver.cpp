@@ -104,6 +104,7 @@ Status Driver::status() const {
           .started = started_,
           .addresses = addresses_,
           .port = port_,
+          .turns = turns_,
           .connections = connections_.size(),
           .accepted = accepted_,
           .turned_away = turned_away_,
@@ -242,6 +243,7 @@ void Driver::run() {
 }
 
 void Driver::finish_turn(std::size_t handled, bool drained) {
+  ++turns_;
   tick_if_due(handled, drained);
   carry_out();
   if (finished_) return;

@@ -220,6 +220,7 @@ class Driver {
   bool finished_ = false;
   std::optional<Error> failure_;
   CommitStatistics commits_;
+  std::uint64_t turns_ = 0;
   std::uint64_t accepted_ = 0;
   std::uint64_t turned_away_ = 0;
   std::uint64_t folds_ = 0;

@@ -41,6 +41,7 @@ struct Status {
   Instant started;
   std::vector<std::string> addresses;
   std::uint16_t port = 0;
+  std::uint64_t turns = 0;  ///< Of the loop, after each of which answers leave.
   std::size_t connections = 0;
   std::uint64_t accepted = 0;
   std::uint64_t turned_away = 0;         ///< Over a limit.

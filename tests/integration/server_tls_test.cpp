@@ -13,6 +13,7 @@
 #include "latchkey/operations.hpp"
 #include "latchkey/server.hpp"
 #include "latchkey/session.hpp"
+#include "support/child.hpp"
 #include "support/raw_client.hpp"
 #include "support/sockets.hpp"
 #include "support/temp_dir.hpp"
@@ -39,6 +40,11 @@ class KeyAsker {
     ::SSL_set_bio(ssl_.get(), ::BIO_new(::BIO_s_mem()), ::BIO_new(::BIO_s_mem()));
   }
 
+  /// The first step of a handshake.
+  [[nodiscard]] bool say_hello() { return ::SSL_connect(ssl_.get()) != 1 && flush(); }
+  [[nodiscard]] bool hears_something() const {
+    return test_support::wait_ready(fd_.get(), POLLIN, deadline_in(60s));
+  }
   [[nodiscard]] bool shake_hands() {
     while (::SSL_connect(ssl_.get()) != 1) {
       std::string bytes;
@@ -75,6 +81,20 @@ class KeyAsker {
   std::unique_ptr<SSL_CTX, Free> context_{::SSL_CTX_new(::TLS_client_method())};
   std::unique_ptr<SSL, Free> ssl_{::SSL_new(context_.get())};
 };
+
+/// What a server's metrics say of a name.
+int metric(const std::string& address, const std::string& name) {
+  const test_support::Fd fd = connect_to(test_support::Endpoint(address), deadline_in(60s));
+  std::string page;
+  if (!test_support::send_all(fd.get(), "GET /metrics HTTP/1.0\r\n\r\n", deadline_in(60s)))
+    return -1;
+  while (test_support::wait_ready(fd.get(), POLLIN, deadline_in(60s)) &&
+         test_support::receive_some(fd.get(), page) != test_support::Received::kEnd) {
+  }
+  const std::string line = "\nlatchkey_" + name + " ";
+  const std::size_t at = page.find(line);
+  return at == std::string::npos ? -1 : std::stoi(page.substr(at + line.size()));
+}
 
 class ServerTlsTest : public testing::Test {
  protected:
@@ -197,6 +217,37 @@ TEST_F(ServerTlsTest, H89_AHandshakeThatDoesNotGetOnIsDropped) {
   EXPECT_TRUE(silent.ended());
   EXPECT_TRUE(stalled.ended());
   EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(60s)));
+}
+
+/// While it stands still, many begin a handshake and one asks for a sign of life. Everything is
+/// there when it goes on; answers leave after each turn, so what counts is how many turns it takes.
+TEST_F(ServerTlsTest, H89_ManyHandshakesAtOnceTakeManyTurns) {
+  constexpr int kHandshakes = 400;
+  constexpr int kMostInATurn = 16;
+  const std::string address = test_support::loopback(test_support::free_port());
+  const std::string metrics = test_support::loopback(test_support::free_port());
+  const std::string socket = folder_.path() / "plain.sock";
+  test_support::Child server({LATCHKEY_COMMAND, "serve", "--memory", "--listen", address, "--unix",
+                              socket, "--metrics", metrics, "--tls-cert", files_.server.certificate,
+                              "--tls-key", files_.server.key});
+  ASSERT_TRUE(server.wait_for_line("serves on", deadline_in(60s)));
+  RawClient other("unix:" + socket, 60s);
+  ASSERT_TRUE(other.connect(60'000));
+  const int before = metric(metrics, "turns_total");
+  ASSERT_GT(before, 0);
+
+  server.pause();
+  std::vector<std::unique_ptr<KeyAsker>> crowd;
+  for (int i = 0; i < kHandshakes; ++i) {
+    ASSERT_TRUE(crowd.emplace_back(std::make_unique<KeyAsker>(address))->say_hello());
+  }
+  other.add(wire::Op::kPing, wire::Empty{});
+  ASSERT_TRUE(other.flush());
+  server.resume();
+
+  EXPECT_TRUE(other.receive());
+  for (const auto& one : crowd) ASSERT_TRUE(one->hears_something());
+  EXPECT_GE(metric(metrics, "turns_total") - before, kHandshakes / kMostInATurn);
 }
 
 TEST_F(ServerTlsTest, H90_WhoAsksForNewKeysAndDoesNotReadIsDropped) {
