@@ -112,8 +112,8 @@ Result<KeepOptions> keep_options(const std::string& command, const CommandOption
   if (words.empty() || words.front().empty()) {
     // Whoever forgets the name has given us the command instead.
     const std::string name = lock_path(options.name) ? options.name : "backup";
-    return wrong("what is to be run? A name comes first, for example: latchkey " + command + " " +
-                 name + " -- ./backup.sh");
+    return wrong("what is to be run? The lock's name comes first, then the command: latchkey " +
+                 command + " " + name + " -- ./backup.sh");
   }
   if (options.status_fd && ::fcntl(*options.status_fd, F_GETFD) < 0) {
     return wrong("--status-fd " + std::to_string(*options.status_fd) + " is not open");

@@ -31,8 +31,9 @@ std::string own_id() {
 
 std::string format_leader(const std::optional<Leader>& leader, bool json) {
   if (!json) {
-    return leader ? fmt::format("{} leads, token {}", leader->id, to_string(leader->token))
-                  : "nobody leads";
+    return leader
+               ? fmt::format("{} leads, token {}", printable(leader->id), to_string(leader->token))
+               : "nobody leads";
   }
   if (!leader) return JsonLine().add_raw("leader", "null").text();
   return JsonLine()

@@ -94,8 +94,10 @@ std::string permits_text(const Queue& lock) {
 }
 
 std::size_t waiting_count(const Queue& lock) {
-  return static_cast<std::size_t>(std::ranges::count(lock.entries, Standing::kWaits,
-                                                     [](const auto& one) { return one.standing; }));
+  // Whoever waits for permits with nodes in `leases` stands in front as well, once.
+  return static_cast<std::size_t>(std::ranges::count_if(lock.entries, [](const auto& one) {
+    return one.standing == Standing::kWaits && !one.node.starts_with("leases/");
+  }));
 }
 
 bool is_done_mark(const QueueEntry& entry) {

@@ -128,6 +128,14 @@ TEST(QueueView, JsonHasEveryFieldOnOneLine) {
   EXPECT_EQ(json.find('\n'), std::string::npos);
 }
 
+TEST(QueueView, WhoWaitsForPermitsIsCountedOnce) {
+  Queue lock = lock_of({entry(Standing::kHolds, 1), entry(Standing::kWaits, 2),
+                        entry(Standing::kWaits, 3), entry(Standing::kWaits, 4)});
+  for (std::size_t i = 0; i < 3; ++i) lock.entries[i].node = "leases/x" + std::to_string(i);
+  lock.entries[3].node = "locks/x";
+  EXPECT_EQ(waiting_count(lock), 1U);
+}
+
 TEST(QueueView, AHoldIsShownWithItsOwnerReasonAndEnd) {
   Queue lock = lock_of({entry(Standing::kHolds, 1)});
   lock.entries[0].reason = format_hold({"the big move", "ann@db1", "2026-11-16T09:30:00Z"});

@@ -41,7 +41,7 @@ constexpr const char* kExamples =
     "  latchkey run backup -c 'tar c /srv | ssh store'\n"
     "\n"
     "The command finds LATCHKEY_LOCK, LATCHKEY_NODE and LATCHKEY_TOKEN in its environment; with\n"
-    "--also the paths have commas between them, and the one token is for all of them.\n"
+    "--also the paths have \", \" between them, and the one token is for all of them.\n"
     "Exit codes: the command's own; 128+n if signal n ended it; 1 or -E: not to be had in time;\n"
     "64 usage, 69 no server, 71 system, 75 the lock was lost and the command stopped, 76 not such\n"
     "a lock, 77 not allowed, 78 configuration, 126 and 127 the command cannot be run.";

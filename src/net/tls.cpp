@@ -97,7 +97,8 @@ TlsContext::Loaded TlsContext::load(const TlsOptions& options) {
 
 TlsContext::Loaded TlsContext::load(const ServerTls& options) {
   if (options.cert_file.empty() || options.key_file.empty()) {
-    return Error(Code::kTls, "a server's TLS needs both cert_file and key_file");
+    return Error(Code::kTls,
+                 "a server's TLS needs both, a certificate (cert_file) and its key (key_file)");
   }
   const bool demand = options.clients == ServerTls::Clients::kMustShowCertificate;
   if (demand && options.client_ca_file.empty()) {

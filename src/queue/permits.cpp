@@ -99,6 +99,7 @@ void Permits::surveyed(const event::SizeRead& read) {
     return leave();
   }
   if (stored) agreed_ = true;
+  blank_ = ok && read.data.empty() ? std::optional(read.version) : std::nullopt;
   if (out_of_line_) return on(event::OutOfLine{*out_of_line_});
   if (!queued_ && phase_ == Phase::kQueueing) queue();
 }
@@ -416,6 +417,7 @@ std::string_view Permits::describe() const {
     case Phase::kQueueing: return "queueing";
     case Phase::kEntering: return "entering";
     case Phase::kChecking: return "checking the path";
+    case Phase::kStoring: return "storing the size";
     case Phase::kMaking: return "making the directory";
     case Phase::kPausing: return "pausing";
     case Phase::kSearching: return "searching";

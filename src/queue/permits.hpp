@@ -53,6 +53,12 @@ struct ReadSize {
   bool watch;
 };
 struct UnwatchSize {};
+/// setData of the semaphore's own node, if it is still that version. Answered by event::SizeStored.
+struct StoreSize {
+  Ask ask;
+  int size;
+  std::int32_t version;
+};
 /// getChildren of the semaphore's own node. Answered by event::PathListed.
 struct ListPath {
   Ask ask;
@@ -71,11 +77,11 @@ struct Warn {
 
 using PermitAction =
     std::variant<action::Queue, action::Unqueue, action::CreateAll, action::ReadSize,
-                 action::UnwatchSize, action::ListPath, action::GrantAll, action::Warn,
-                 action::List, action::ListAndWatch, action::Sync, action::MakeDirectory,
-                 action::RemoveDirectory, action::Look, action::Watch, action::Unwatch,
-                 action::UnwatchDirectory, action::Withdraw, action::Prove, action::Pause,
-                 action::Owe, action::Fail, action::Lose, action::Done>;
+                 action::UnwatchSize, action::StoreSize, action::ListPath, action::GrantAll,
+                 action::Warn, action::List, action::ListAndWatch, action::Sync,
+                 action::MakeDirectory, action::RemoveDirectory, action::Look, action::Watch,
+                 action::Unwatch, action::UnwatchDirectory, action::Withdraw, action::Prove,
+                 action::Pause, action::Owe, action::Fail, action::Lose, action::Done>;
 
 namespace event {
 
@@ -95,7 +101,12 @@ struct SizeRead {
   Ask ask;
   Answer answer;
   std::string data;
-  int children = 0;  ///< How many the node has.
+  int children = 0;          ///< How many the node has.
+  std::int32_t version = 0;  ///< Of the data.
+};
+struct SizeStored {
+  Ask ask;
+  Answer answer;
 };
 struct SizeChanged {};
 struct PathListed {
@@ -109,10 +120,11 @@ struct PathListed {
 
 using PermitEvent =
     std::variant<event::Start, event::First, event::OutOfLine, event::AllCreated, event::SizeRead,
-                 event::SizeChanged, event::PathListed, event::Listed, event::Synced, event::Made,
-                 event::Removed, event::Looked, event::Watched, event::Gone, event::Touched,
-                 event::DirectoryChanged, event::Proved, event::Resumed, event::Heartbeat,
-                 event::LeaseOver, event::SessionOver, event::Cancel, event::Release>;
+                 event::SizeStored, event::SizeChanged, event::PathListed, event::Listed,
+                 event::Synced, event::Made, event::Removed, event::Looked, event::Watched,
+                 event::Gone, event::Touched, event::DirectoryChanged, event::Proved,
+                 event::Resumed, event::Heartbeat, event::LeaseOver, event::SessionOver,
+                 event::Cancel, event::Release>;
 
 /// One claim to some permits of a semaphore, from the place in the queue to the last delete, as a
 /// machine without I/O, of the same kind as Contender.
@@ -171,6 +183,7 @@ class Permits : EntryMachine<PermitAction> {
     kQueueing,   ///< Reading the size, waiting in the queue in front, or both.
     kEntering,   ///< The creates are out, and the first view with them.
     kChecking,   ///< Is there another kind of lock at the path?
+    kStoring,    ///< Nobody has said yet how large it is: we do.
     kMaking,     ///< The directory of the leases is being created.
     kPausing,    ///< Backing off; `after_pause_` says what comes next.
     kSearching,  ///< Sync and list are out, to learn what became of the creates (P7).
@@ -194,6 +207,7 @@ class Permits : EntryMachine<PermitAction> {
     Ask create = 0;
     Ask list = 0;
     Ask size = 0;
+    Ask store = 0;
     Ask path = 0;
     Ask sync = 0;
     Ask make = 0;
@@ -207,6 +221,7 @@ class Permits : EntryMachine<PermitAction> {
   void on(const event::OutOfLine& out);
   void on(const event::AllCreated& created);
   void on(const event::SizeRead& read);
+  void on(const event::SizeStored& stored);
   void on(const event::SizeChanged&);
   void on(const event::PathListed& listed);
   void on(const event::Listed& listed);
@@ -233,6 +248,7 @@ class Permits : EntryMachine<PermitAction> {
 
   // Another kind of lock at the path (permits_path.cpp).
   void check_path();
+  void path_is_free(bool is_semaphore);
   void wait_for_strangers(const std::vector<std::string>& here);
   void refuse_path(const std::vector<std::string>& entries);
 
@@ -291,10 +307,11 @@ class Permits : EntryMachine<PermitAction> {
   Asks asks_;
 
   // Before it is our turn.
-  bool queued_ = false;               ///< In the queue in front, as far as we know.
-  Missing missing_ = Missing::kFail;  ///< Of the queue in front: made once the path is looked at.
-  bool suspicious_ = false;           ///< The first look gave cause to look again, behind a sync.
-  std::optional<Code> out_of_line_;   ///< Told while a second look is on its way.
+  bool queued_ = false;                ///< In the queue in front, as far as we know.
+  Missing missing_ = Missing::kFail;   ///< Of the queue in front: made once the path is looked at.
+  bool suspicious_ = false;            ///< The first look gave cause to look again, behind a sync.
+  std::optional<std::int32_t> blank_;  ///< The version of data that say nothing of a size.
+  std::optional<Code> out_of_line_;    ///< Told while a second look is on its way.
   bool agreed_ = false;     ///< The caller's size was the stored one; from then on that one counts.
   bool made_once_ = false;  ///< The directory of the leases.
 

@@ -38,14 +38,35 @@ void Permits::on(const event::PathListed& listed) {
   const bool is_semaphore =
       std::find(listed.children.begin(), listed.children.end(), kLeases) != listed.children.end();
   if (!is_semaphore && !here.empty()) return refuse_path(here);
-  if (!queued_ && !options_.size) {
-    phase_ = Phase::kQueueing;
-    return survey();  // It may be gone, and then nobody knows its size.
-  }
-  if (!queued_) return queue();
+  if (!queued_) return path_is_free(is_semaphore);
   if (own_.empty()) return make_directory();
   if (!listed.elders.empty()) return refuse_path(listed.elders);
   wait_for_strangers(here);
+}
+
+/// Before the queue in front is made. Whoever makes the path says how large it is, and so does
+/// whoever finds one that was another lock's: else those who come next could say what they like.
+void Permits::path_is_free(bool is_semaphore) {
+  if (!options_.size) {
+    phase_ = Phase::kQueueing;
+    return survey();  // It may be gone, and then nobody knows its size.
+  }
+  if (is_semaphore || !blank_) return queue();
+  phase_ = Phase::kStoring;
+  ask<action::StoreSize>(asks_.store, *options_.size, *blank_);
+}
+
+void Permits::on(const event::SizeStored& stored) {
+  if (!take(asks_.store, stored.ask)) return;
+  if (stored.answer.kind == Answer::Kind::kAmbiguous) return check_path();
+  if (stored.answer.kind == Answer::Kind::kNo && is_retryable(stored.answer.code)) {
+    return pause(AfterPause::kCheck);
+  }
+  if (stored.answer.kind == Answer::Kind::kNo && stored.answer.code == Code::kBadVersion) {
+    phase_ = Phase::kQueueing;
+    return survey();  // Somebody was faster: what does it say?
+  }
+  queue();
 }
 
 /// Whoever came when there were leases is about to fail, or its session is dead: in either case it

@@ -308,6 +308,46 @@ TEST_F(PermitsTest, AQueueInFrontIsMadeOnceThePathIsLookedAt) {
   expect_failed(Code::kNoNode);
 }
 
+TEST_F(PermitsTest, H46_WhereAnotherLockWasTheFirstSaysHowLargeItIs) {
+  make(1, 5);
+  tell(event::SizeRead{last<action::ReadSize>().ask, kOk, "", 0, 7});
+  tell(event::OutOfLine{Code::kNoNode});
+  path_listed({});
+  EXPECT_EQ(did<action::Queue>(), 0);
+  const auto store = last<action::StoreSize>();
+  EXPECT_EQ(store.size, 5);
+  EXPECT_EQ(store.version, 7);
+  tell(event::SizeStored{store.ask, kOk});
+  EXPECT_EQ(did<action::Queue>(), 1);
+}
+
+TEST_F(PermitsTest, H46_WhoIsLateToSayItIsMeasuredByWhatWasSaid) {
+  make(1, 5);
+  size_is("", kOk, 0);
+  tell(event::OutOfLine{Code::kNoNode});
+  path_listed({});
+  tell(event::SizeStored{last<action::StoreSize>().ask, kMaybe});
+  EXPECT_EQ(permits_->describe(), "checking the path");
+  path_listed({});
+  tell(event::SizeStored{last<action::StoreSize>().ask, no(Code::kBadVersion)});
+  size_is("3");
+  size_is("3");
+  expect_failed(Code::kSizeMismatch);
+  EXPECT_EQ(ever<action::Queue>(), 1);
+}
+
+TEST_F(PermitsTest, ASizeThatMayNotBeStoredIsTakenOnTrust) {
+  make(1, 5);
+  size_is("", kOk, 0);
+  tell(event::OutOfLine{Code::kNoNode});
+  path_listed({});
+  tell(event::SizeStored{last<action::StoreSize>().ask, no(Code::kConnectionLoss)});
+  resumed();
+  path_listed({});
+  tell(event::SizeStored{last<action::StoreSize>().ask, no(Code::kNotAuthorized)});
+  EXPECT_EQ(did<action::Queue>(), 1);
+}
+
 TEST_F(PermitsTest, ASemaphoreThatGoesBeforeItIsQueuedAtIsNotMadeWithoutASize) {
   make(1);
   size_is("3");

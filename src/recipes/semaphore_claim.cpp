@@ -117,6 +117,7 @@ void SemaphoreClaim::carry_out(action::ReadSize& action) {
         if (auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply)) {
           read.data = std::move(reply->data).value_or(std::string{});
           read.children = reply->stat.num_children;
+          read.version = reply->stat.version;
         }
         feed(std::move(read));
       },
@@ -126,6 +127,14 @@ void SemaphoreClaim::carry_out(action::ReadSize& action) {
 
 void SemaphoreClaim::carry_out(action::UnwatchSize&) {
   if (size_watch_) machine_.unwatch(*std::exchange(size_watch_, std::nullopt), machine_.now());
+}
+
+void SemaphoreClaim::carry_out(action::StoreSize& action) {
+  send(action.ask, Op::kSetData,
+       wire::SetData{machine_.absolute(path_), std::to_string(action.size), action.version},
+       [this, ask = action.ask](Outcome&& outcome) {
+         feed(event::SizeStored{ask, answer_of(outcome)});
+       });
 }
 
 void SemaphoreClaim::carry_out(action::ListPath& action) {

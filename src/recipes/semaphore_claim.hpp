@@ -55,6 +55,7 @@ class SemaphoreClaim final : public DirectoryErrand<queue::PermitEvent>, public 
   void carry_out(queue::action::CreateAll& action);
   void carry_out(queue::action::ReadSize& action);
   void carry_out(queue::action::UnwatchSize& action);
+  void carry_out(queue::action::StoreSize& action);
   void carry_out(queue::action::ListPath& action);
   void compare_ages(queue::event::PathListed listed);
   void ask_age(queue::event::PathListed listed, const std::string& child,

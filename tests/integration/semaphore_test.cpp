@@ -250,6 +250,7 @@ TEST_P(SemaphoreTest, H46_OfTwoWhoComeFirstWithDifferentSizesOneIsRefused) {
   const std::array sessions{open(), open()};
   for (int round = 0; round < 10; ++round) {
     const std::string path = fresh_path();
+    if (round % 2 == 1) make_node(witness.session(), path);  // Where another lock was.
     std::array<std::future<Result<Lease>>, 2> answers;
     for (std::size_t i = 0; i < 2; ++i) {
       const Semaphore one(sessions[i], path, {.size = static_cast<int>(i) + 2});

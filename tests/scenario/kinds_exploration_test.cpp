@@ -30,6 +30,7 @@ struct Tree {
   std::vector<std::string> leases;
   bool has_locks = false;
   bool has_leases = false;
+  std::string size;
   std::string leases_number;  ///< Of the write that made them.
 
   [[nodiscard]] std::vector<std::string> children() const {
@@ -118,6 +119,7 @@ class World {
     for (const Tree& tree : log_) {
       for (const std::string& child : tree.children()) text += ',' + child;
       for (const std::string& lease : tree.leases) text += ';' + lease;
+      text += tree.size;
     }
     return std::hash<std::string>{}(text);
   }
@@ -281,7 +283,17 @@ class World {
     ask(i, "size", false, [i, ask = read.ask](World& world, Tree& tree) {
       const int children =
           world.mutant_ == Mutant::kPermitsAreBlind ? 2 : static_cast<int>(tree.children().size());
-      return told(i, "size " + std::to_string(children), event::SizeRead{ask, {}, "", children});
+      return told(i, "size " + std::to_string(children),
+                  event::SizeRead{ask, {}, tree.size, children});
+    });
+  }
+  void carry_out_one(std::size_t i, action::StoreSize& store) {
+    ask(i, "store", true, [i, store](World&, Tree& tree) {
+      const Answer late{Answer::Kind::kNo, Code::kBadVersion};
+      const bool stored = tree.size.empty();
+      if (stored) tree.size = std::to_string(store.size);
+      return told(i, stored ? "stored" : "not stored",
+                  event::SizeStored{store.ask, stored ? Answer{} : late});
     });
   }
   void carry_out_one(std::size_t i, action::ListPath& list) {

@@ -66,6 +66,7 @@ class Carrier {
     self().unwanted.insert(self().last_list_watch);
     self().watches_leases = self().server_watches_leases = false;
   }
+  void operator()(const action::StoreSize&) {}  // There is one from the beginning.
   void operator()(const action::UnwatchSize&) {
     self().unwanted.insert(self().last_size_watch);
     self().watches_size = self().server_watches_size = false;
