@@ -43,8 +43,12 @@ enum class Mutant : std::uint8_t {
   kStaleReplay,        ///< New data of an old node is not recovered (H79).
   kProofNewsLost,      ///< Nobody hears that another answer has proven the lease (H12).
   kLastsTooStrict,     ///< No lease is ever long enough to begin with (H12).
+  kLossUntold,         ///< A holder is not told that it has lost its lock (H09).
+  kDeadlineIgnored,    ///< Who waits is not answered at its deadline (H51).
+  kNoDelay,            ///< A lock delay is not waited out (H73).
+  kGuardWithoutCheck,  ///< What is written under guard is not tied to the entry (H93).
 };
-inline constexpr std::size_t kMutants = 31;
+inline constexpr std::size_t kMutants = 35;
 
 inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "neighbour-left",
@@ -76,7 +80,11 @@ inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "late-event",
                                                                         "stale-replay",
                                                                         "proof-news-lost",
-                                                                        "lasts-too-strict"};
+                                                                        "lasts-too-strict",
+                                                                        "loss-untold",
+                                                                        "deadline-ignored",
+                                                                        "no-delay",
+                                                                        "guard-without-check"};
 
 #ifdef LATCHKEY_MUTANTS
 /// The mistake that is being made, in the whole process.

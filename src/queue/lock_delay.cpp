@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/mutant.hpp"
+
 namespace latchkey::queue {
 
 using namespace lock_delay;
@@ -70,6 +72,7 @@ void LockDelay::on(const Looked& looked) {
   }
   if (!ok || !looked.synced) return pause(Phase::kPausingToLook);
   round_ = 0;
+  if (base::mutated(base::Mutant::kNoDelay)) return mark();
   const HolderMark before = parse_mark(looked.data);
   if (before.kind == HolderMark::Kind::kNobody || before.czxid == own_) return mark();
   if (before.kind == HolderMark::Kind::kHeld) return note(before.czxid);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/mutant.hpp"
 #include "session/submit.hpp"
 
 namespace latchkey::recipes {
@@ -23,7 +24,9 @@ std::shared_ptr<Hold> Hold::keep_session(std::shared_ptr<session::Host> host,
 std::shared_ptr<Hold> Hold::begin(const Recipe& recipe, session::Machine& machine, queue::Wait wait,
                                   Deadline deadline, Sink sink) {
   auto hold = std::make_shared<Hold>(recipe.host(), machine, std::move(sink));
-  hold->deadline_timer_ = machine.timers().add(deadline.at(), [weak = std::weak_ptr(hold)] {
+  const bool waits_on = base::mutated(base::Mutant::kDeadlineIgnored);
+  const Instant end = waits_on ? Instant::max() : deadline.at();
+  hold->deadline_timer_ = machine.timers().add(end, [weak = std::weak_ptr(hold)] {
     if (const auto self = weak.lock()) self->cancel(Code::kTimedOut);
   });
   hold->claim_ = recipe.start(machine, wait, hold);
@@ -57,7 +60,7 @@ void Hold::lost(Code, std::function<void()> told) {
   auto host = shared_host_.lock();
   if (!host) return told();  // Nobody is left who could hear it.
   host_.post([self = shared_from_this(), host = std::move(host), told = std::move(told)] {
-    self->lost_.request_stop();
+    if (!base::mutated(base::Mutant::kLossUntold)) self->lost_.request_stop();
     host->enter([&](session::Machine&, Instant) { told(); });
   });
 }
@@ -257,6 +260,7 @@ Result<void> Lease::guard(Multi& multi) const {
                      ": the node may come to stand for another hold, so a check of it proves "
                      "nothing; let the resource compare tokens");
   }
+  if (base::mutated(base::Mutant::kGuardWithoutCheck)) return {};
   std::vector<Multi::Part> parts;
   for (const recipes::HeldNode& node : hold_->nodes()) parts.emplace_back(Check{Path(node.path)});
   parts.insert(parts.end(), multi.parts.begin(), multi.parts.end());

@@ -120,7 +120,8 @@ class Client::Contender {
       return state == LeaseState::kHeld || state == LeaseState::kSuspect;
     };
     hold_ = client_.judge_.granted({client_.number_, &client_.process_, session.id(), shares_,
-                                    lease_->token(), lease_->nodes(), goes_on_, believes});
+                                    lease_->token(), lease_->nodes(), goes_on_, believes,
+                                    lease_->lost()});
     const auto hear = [&judge = client_.judge_, hold = hold_] { judge.told_lost(hold); };
     on_loss_.emplace(lease_->lost(), hear);
     const bool is_remedy = !remedies_.empty();

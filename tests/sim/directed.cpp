@@ -85,6 +85,38 @@ std::optional<Violation> play_stolen_guid() {
   return std::nullopt;
 }
 
+std::optional<Violation> play_robbed_writer() {
+  Plan plan;
+  plan.sites = {{Sort::kMutex, "/locks/a"}};
+  testing::World world(plan.world);
+  Judge judge(world, plan);
+  testing::Process& robbed = world.start_process("robbed");
+  Session first = world.open(robbed);
+  Session second = world.open(world.start_process("next"));
+  const Path ledger(std::string(kLedger) + "0");
+  if (!second.create(ledger, "0", {}, deadline_in(5s))) return stuck("there is no ledger");
+  const auto write = [&](Session& session, const Lease& lease) {
+    Multi multi{{Set{ledger, std::to_string(lease.token().zxid())}}};
+    if (!lease.guard(multi)) return false;
+    std::optional<bool> written;
+    session.async(std::move(multi), deadline_in(60s),
+                  [&](const auto& result) { written = result && result->committed; });
+    world.run_until([&] { return written.has_value(); }, 30s);
+    return written == true;
+  };
+
+  auto old = Mutex(first, "/locks/a").lock(deadline_in(5s));
+  if (!old) return stuck("the first hold failed: " + old.error().message());
+  world.hold_next(robbed, Way::kReply, wire::Op::kNotification, 1s);
+  if (!second.remove(Path(old->node()), deadline_in(5s))) return stuck("nothing was removed");
+  auto lease = Mutex(second, "/locks/a").lock(deadline_in(5s));
+  if (!lease || !write(second, *lease)) return stuck("the next one could not write");
+  if (old->state() == LeaseState::kLost) return stuck("who was robbed heard of it too soon");
+  const bool wrote = write(first, *old);
+  if (wrote && !judge.violation()) return stuck("who was robbed could write");
+  return judge.violation();
+}
+
 std::optional<Violation> play_lost_create() {
   // Where it attaches again is luck.
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {

@@ -16,8 +16,13 @@ namespace latchkey::sim {
 /// (H02): there has to be one node all the same.
 [[nodiscard]] std::optional<Violation> play_lost_create();
 
+/// Another hand removes a holder's entry, and it writes under guard before it hears of that, when
+/// the next one has written (H93).
+[[nodiscard]] std::optional<Violation> play_robbed_writer();
+
 /// Waiters of one mutex leave, are cut off and lose answers, one after the other in every place
-/// where a classic mistake of a queue shows (H01, H06, H12, H21, H27, H91).
+/// where a classic mistake of a queue shows (H01, H06, H12, H21, H27, H91), or whose lease
+/// ends (H09).
 [[nodiscard]] std::optional<Violation> play_queue();
 
 /// The lease at its edges: a follower that tells its leader of a holder as late as can be, and is

@@ -145,6 +145,29 @@ void Judge::check_time(const Announcement& one) {
   }
 }
 
+bool Judge::is_over(Announcement& one) {
+  for (const auto& host : world_.hosts()) {
+    if (host->machine().session_id() != one.session) continue;
+    if (host->machine().lease().deadline() + 1ms < one.process->now()) return true;
+  }
+  return !believes(one);
+}
+
+void Judge::check_told(Announcement& one) {
+  const Instant now = world_.now();
+  const testing::Process& process = *one.process;
+  if (one.lost.stop_requested() || !process.is_alive() || process.paused_until > now) return;
+  if (!one.over_since) {
+    if (is_over(one)) one.over_since = now;
+    return;
+  }
+  checked(Invariant::kBelief);
+  const Instant since = std::max(*one.over_since, process.paused_until);
+  if (now - since <= plan_.world.callback.most + kLate) return;
+  fail(Invariant::kBelief,
+       process.name() + " has lost token " + to_string(one.token) + " and was not told");
+}
+
 void Judge::check_session(std::int64_t session) {
   over_.insert(session);
   for (auto& [id, hold] : holds_) {
@@ -373,6 +396,7 @@ void Judge::shown(std::size_t site, const Token& last, const Token& token) {
 void Judge::ended(HoldId id) {
   const auto hold = holds_.find(id);
   if (hold == holds_.end()) return;
+  check_told(hold->second);
   for (const std::string& node : hold->second.nodes) unreleased_.erase(node);
   forget(id);
 }

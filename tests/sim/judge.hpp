@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -67,6 +68,10 @@ struct Announcement {
   bool goes_on = false;  ///< A writer that reads on: its token is not a new one.
   /// By the client's own clock, at any time.
   std::function<bool()> believes;
+  /// Tells the client that it no longer holds; without one, ended() has to follow.
+  std::stop_token lost;
+  /// When its lease was seen to be over.
+  std::optional<Instant> over_since;
   /// It was seen not to believe. A loss is final.
   bool is_lost = false;
 };
@@ -211,6 +216,11 @@ class Judge final : public testing::Observer {
   void suspect(std::size_t site, const Entry& entry, const Announcement& granted);
   void check_suspects();
   void check_time(const Announcement& one);
+  /// Is it over, by its clock or by its own word? Does not ask for the word when its clock is
+  /// enough: whoever is asked notices.
+  [[nodiscard]] bool is_over(Announcement& one);
+  /// Whose hold is over has been told, or is soon.
+  void check_told(Announcement& one);
   /// The session has ended without having been told to, and nobody on it may believe.
   void check_session(std::int64_t session);
   void note_create(const testing::Message& message);
@@ -275,7 +285,8 @@ class Judge final : public testing::Observer {
   std::int64_t applied_ = 0;  ///< The newest record that is durable.
   std::uint64_t last_ = 0;
   std::uint64_t events_ = 0;
-  Instant looked_at_{};  ///< For sleepers.
+  Instant looked_at_{};    ///< For sleepers.
+  Instant listened_at_{};  ///< For those who are told.
   std::uint64_t grants_ = 0;
   std::uint64_t stale_writes_ = 0;
   std::array<std::uint64_t, kInvariants> checks_{};

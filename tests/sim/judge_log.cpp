@@ -220,6 +220,10 @@ void Judge::after_event() {
     check_sleepers();
     check_suspects();
   }
+  if (world_.now() - listened_at_ > plan_.timeout / 48) {
+    listened_at_ = world_.now();
+    for (auto& [id, hold] : holds_) check_told(hold);
+  }
   if (!is_recovered_ || !world_.leader().is_up()) return;
   is_recovered_ = false;
   check_tree(world_.leader().tree(), "the recovered leader");

@@ -32,6 +32,8 @@ class JudgeTest : public ::testing::Test {
          {"/locks", "/locks/a", "/locks/b", "/locks/rw", "/pool", "/pool/locks", "/pool/leases"}) {
       EXPECT_TRUE(hers.create(path, "", {}, deadline_in(5s)));
     }
+    lost.request_stop();
+    EXPECT_TRUE(hers.set("/pool", "2", deadline_in(5s)));
   }
 
   static Created enter(Session& session, const std::string& path) {
@@ -50,7 +52,8 @@ class JudgeTest : public ::testing::Test {
                           .shares = {share},
                           .token = Token(entry.stat->czxid),
                           .nodes = {entry.path},
-                          .believes = [this] { return believes; }});
+                          .believes = [this] { return believes; },
+                          .lost = lost.get_token()});
   }
   [[nodiscard]] std::string said() const {
     const auto& violation = judge.violation();
@@ -65,6 +68,7 @@ class JudgeTest : public ::testing::Test {
   Session hers = world.open(ann);
   Session his = world.open(bob);
   bool believes = true;
+  std::stop_source lost;  ///< Nobody here keeps a lease up, so everybody has been told.
 };
 
 TEST_F(JudgeTest, AWaiterIsNotPassedOverByAnotherOfItsSession) {
@@ -113,6 +117,48 @@ TEST_F(JudgeTest, WhoIsToldOfALossDoesNotBelieve) {
   judge.told_lost(hold);
 
   EXPECT_EQ(said(), "belief");
+}
+
+TEST_F(JudgeTest, WhoHasLostIsTold) {
+  lost = {};
+  announce(enter(hers, kFirst));
+  believes = false;
+
+  world.run_for(plan.timeout);
+
+  EXPECT_EQ(said(), "belief");
+}
+
+TEST_F(JudgeTest, WhoHasBeenToldIsNotToldAgain) {
+  announce(enter(hers, kFirst));
+  believes = false;
+
+  world.run_for(plan.timeout);
+
+  EXPECT_EQ(said(), "nothing");
+}
+
+TEST_F(JudgeTest, WhoIsPausedIsToldAfterwards) {
+  lost = {};
+  announce(enter(hers, kFirst));
+  believes = false;
+  world.pause(ann, plan.timeout);
+  world.run_for(plan.timeout - 1ms);
+  ASSERT_EQ(said(), "nothing");
+
+  world.run_for(plan.timeout);
+
+  EXPECT_EQ(said(), "belief");
+}
+
+TEST_F(JudgeTest, ARequestIsAnsweredOnce) {
+  const Judge::AskId first = ask();
+  judge.answered(first, Judge::Got::kNothing, hers.id());
+  ASSERT_EQ(said(), "nothing");
+
+  judge.answered(first, Judge::Got::kNothing, hers.id());
+
+  EXPECT_EQ(said(), "one outcome");
 }
 
 TEST_F(JudgeTest, NobodyBelievesWhenItsSessionEnds) {

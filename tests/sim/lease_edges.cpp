@@ -95,7 +95,8 @@ class Scenario {
                           held->token(),
                           held->nodes(),
                           false,
-                          believes});
+                          believes,
+                          held->lost()});
         });
   }
   void prove(Session& session) {

@@ -14,7 +14,7 @@ std::span<const Quarry> quarries() {
   static const std::array<Quarry, base::kMutants - 1> kAll = {{
       {Mutant::kNeighbourLeft, {kServerOrder}, play_queue},
       {Mutant::kSearchWithoutSync, {kNoOrphan}, play_lost_create},
-      {Mutant::kCreateAgain, {kAwake, kNoOrphan, kLiveness}, nullptr, 10},
+      {Mutant::kCreateAgain, {kNoOrphan, kAwake, kLiveness}, play_queue, 10},
       {Mutant::kReceiveTime, {kBelief}, play_lease_edges},
       {Mutant::kReadHeartbeat, {kBelief}, play_lease_edges},
       {Mutant::kStaleGrant, {kBelief}, play_queue},
@@ -40,8 +40,12 @@ std::span<const Quarry> quarries() {
       {Mutant::kDirtyReads, {kDurable}, nullptr, 1},
       {Mutant::kLateEvent, {kWire}, nullptr, 1},
       {Mutant::kStaleReplay, {kReplay}, nullptr, 7},
-      {Mutant::kProofNewsLost, {kAwake}, nullptr, 5'093, true},
+      {Mutant::kProofNewsLost, {kAwake}, play_queue, 5'093},
       {Mutant::kLastsTooStrict, {kAwake}, nullptr, 1},
+      {Mutant::kLossUntold, {kBelief}, play_queue},
+      {Mutant::kDeadlineIgnored, {kOneOutcome}, nullptr, 1},
+      {Mutant::kNoDelay, {kDelay}, nullptr, 1},
+      {Mutant::kGuardWithoutCheck, {kFence}, play_robbed_writer},
   }};
   return kAll;
 }

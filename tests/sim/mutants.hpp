@@ -17,8 +17,8 @@ namespace latchkey::sim {
 struct Quarry {
   base::Mutant mutant = base::Mutant::kNone;
   std::vector<Invariant> by;
-  /// A directed schedule, for those that luck meets too rarely; otherwise a seed at or soon after
-  /// which it shows: what each seed draws changes with every message that is sent otherwise.
+  /// A directed schedule, for those that luck meets too rarely; and a seed at or soon after which
+  /// it shows: what each seed draws changes with every message that is sent otherwise.
   std::optional<Violation> (*schedule)() = nullptr;
   std::uint64_t seed = 1;
   /// What a mistake does it usually does soon: plans are cut short, unless it takes a rare chance.

@@ -29,7 +29,7 @@ class Trio {
     leave(0);
   }
 
-  void join(std::size_t who) {
+  void ask(std::size_t who) {
     Person& one = people_.at(who);
     one.stop = {};
     const Deadline deadline = deadline_in(100s);
@@ -37,7 +37,13 @@ class Trio {
     Mutex(*one.session, "/locks/a")
         .lock_async(deadline, one.stop.get_token())
         .then([this, who, ask](Result<Lease> lease) { answer(who, ask, std::move(lease)); });
+  }
+  void join(std::size_t who) {
+    ask(who);
     settle();
+  }
+  void until_holds(std::size_t who) {
+    world_.run_until([&] { return people_.at(who).lease != nullptr; }, kTimeout);
   }
   void cancel(std::size_t who) {
     people_.at(who).stop.request_stop();
@@ -78,6 +84,20 @@ class Trio {
     world_.partition(*people_.at(who).process, 0, testing::Silence::kRequests);
   }
   void run_for(Duration span) { world_.run_for(span); }
+
+  void expect_entries(std::size_t count) {
+    const std::size_t there = world_.leader().tree().nodes().find("/locks/a")->children.size();
+    if (there == count) return;
+    judge_.fail(Invariant::kNoOrphan, "there are " + std::to_string(there) + " entries");
+  }
+  void expect_none(std::size_t who) {
+    const Person& one = people_.at(who);
+    if (one.lease) judge_.fail(Invariant::kLiveness, one.process->name() + " holds too soon");
+  }
+  void expect_hold(std::size_t who) {
+    const Person& one = people_.at(who);
+    if (!one.lease) judge_.fail(Invariant::kAwake, one.process->name() + " is first and sleeps");
+  }
 
   /// Everybody lets go, and nothing may be left.
   std::optional<Violation> end() {
@@ -123,7 +143,8 @@ class Trio {
                                one.lease->token(),
                                one.lease->nodes(),
                                false,
-                               believes});
+                               believes,
+                               one.lease->lost()});
   }
 
   const Plan plan_;
@@ -141,7 +162,9 @@ void give_up_between(Trio& trio) {
 /// The answer to a create is lost (H01).
 void lose_create(Trio& trio) {
   trio.lose(0, Way::kReply, Op::kCreate2);
-  trio.join(0);
+  trio.ask(0);
+  trio.until_holds(0);
+  trio.expect_entries(1);
 }
 
 /// A release is lost with its connection (H21).
@@ -181,20 +204,31 @@ void wake_without_a_lease(Trio& trio) {
 /// Whoever is first has a proof that came too late, and another answer proves its lease (H10).
 void prove_by_the_way(Trio& trio) {
   trio.join(0);
-  trio.join(1);
+  trio.ask(1);
+  trio.run_for(100ms);
   trio.hold_up_next_proof(1, 2'300ms);
   trio.run_for(2s);
   trio.let_go(0);
   trio.run_for(400ms);
+  trio.expect_none(1);
   trio.cut(1);  // On a new connection nothing was slow yet.
   trio.prove(1);
+  trio.run_for(100ms);
+  trio.expect_hold(1);
+}
+
+/// A holder whose requests do not arrive has to hear that its lease is over (H09).
+void outlast_the_lease(Trio& trio) {
+  trio.join(0);
+  trio.fall_silent(0);
+  trio.run_for(2 * kTimeout);
 }
 
 }  // namespace
 
 std::optional<Violation> play_queue() {
   for (const auto schedule : {give_up_between, lose_create, lose_delete, attach_again,
-                              wake_without_a_lease, prove_by_the_way}) {
+                              wake_without_a_lease, prove_by_the_way, outlast_the_lease}) {
     Trio trio;
     schedule(trio);
     if (auto violation = trio.end()) return violation;

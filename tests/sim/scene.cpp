@@ -86,7 +86,7 @@ void Person::hold(Lease lease) {
     return held->state() == LeaseState::kHeld || held->state() == LeaseState::kSuspect;
   };
   hold_ = stage_.judge.granted({number_, &process, session.id(), shares_, lease_->token(),
-                                lease_->nodes(), goes_on_, believes});
+                                lease_->nodes(), goes_on_, believes, lease_->lost()});
 }
 
 void Person::lets_go() {

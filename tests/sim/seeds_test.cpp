@@ -70,11 +70,19 @@ INSTANTIATE_TEST_SUITE_P(LaterRegression, Seeds,
 
 TEST(Luck, MeetsEveryHazardThatItCanInAFewSeeds) {
   Sightings all;
-  for (const std::uint64_t seed : kQuick) all.add(play(draw_plan(seed)).sightings);
+  std::array<std::uint64_t, kInvariants> checks{};
+  for (const std::uint64_t seed : kQuick) {
+    const Outcome outcome = play(draw_plan(seed));
+    all.add(outcome.sightings);
+    for (std::size_t i = 0; i < kInvariants; ++i) checks.at(i) += outcome.checks.at(i);
+  }
 
   for (const Hazard& hazard : hazards()) {
     if (hazard.reach != Reach::kLuck) continue;
     EXPECT_GT(all.of(hazard.number), 0U) << "H" << hazard.number << ": " << hazard.what;
+  }
+  for (std::size_t i = 0; i < kInvariants; ++i) {
+    EXPECT_GT(checks.at(i), 0U) << name(static_cast<Invariant>(i)) << " was never compared";
   }
 }
 
@@ -121,7 +129,11 @@ TEST(Directed, H04_AStrangersNodeWithOurGuidIsNotAdopted) {
   EXPECT_EQ(what(play_stolen_guid()), "nothing");
 }
 
-TEST(Directed, H01_H06_H12_H21_H27_H32_H91_AQueueGoesOnWhereverOneOfThreeFails) {
+TEST(Directed, H93_WhoWasRobbedOfItsEntryWritesNothingUnderGuard) {
+  EXPECT_EQ(what(play_robbed_writer()), "nothing");
+}
+
+TEST(Directed, H01_H06_H09_H12_H21_H27_H32_H91_AQueueGoesOnWhereverOneOfThreeFails) {
   EXPECT_EQ(what(play_queue()), "nothing");
 }
 
