@@ -82,6 +82,9 @@ std::optional<Violation> play_stolen_guid() {
                      "the lock was granted with a stranger's node before us: " + stolen->path,
                      world.now()};
   }
+  if (!theirs.remove(Path(stolen->path), deadline_in(5s))) return stuck("the stranger stays");
+  world.run_until([&] { return answer.has_value(); }, 30s);
+  if (!answer || !*answer) return stuck("the stranger is gone, and nobody holds");
   return std::nullopt;
 }
 

@@ -56,6 +56,18 @@ TEST(Schedule, H88_ASessionAttachesAgainWhileItsCreateWaitsForTheDisk) {
   scene.ends_having_met({88});
 }
 
+TEST(Schedule, H88_WhatIsHeldUpOnAnOldConnectionIsNotCarriedOut) {
+  Scene scene;
+  scene.take_and_leave(scene.ann);
+  scene.world.hold_next(scene.ann.process, Way::kRequest, Op::kCreate2, scene.plan.timeout);
+
+  scene.take(scene.ann);
+  scene.world.run_for(scene.plan.timeout);
+
+  EXPECT_EQ(scene.world.leader().tree().nodes().find("/locks/a")->children.size(), 1U);
+  scene.ends_having_met({3});
+}
+
 TEST(Schedule, H03_ASilentServerLeavesACreateInDoubt) {
   Scene scene;
   scene.take_and_leave(scene.ann);
@@ -140,6 +152,8 @@ TEST(Schedule, H11_AFollowerAnswersForASessionThatItsLeaderHasEnded) {
   const auto node = scene.ann.session.exists(Path(scene.ann.lease().node()), deadline_in(1s));
 
   EXPECT_TRUE(node && node->has_value());
+  scene.world.run_for(2 * scene.plan.timeout);
+  EXPECT_EQ(scene.state_of(scene.ann), LeaseState::kLost) << "only its follower proved anything";
   scene.ends_having_met({11});
 }
 
@@ -290,6 +304,10 @@ TEST(Schedule, H27_H29_OneInTheMiddleGivesUp) {
   scene.until([&] { return !scene.bob.waits(); });
   scene.settle();
   EXPECT_FALSE(scene.cyd.holds());
+  std::size_t watches = 0;
+  for (Person* person : {&scene.ann, &scene.cyd}) watches += person->host().machine().watch_count();
+  EXPECT_EQ(scene.bob.host().machine().watch_count(), 0U);
+  EXPECT_EQ(scene.world.leader().tree().watches().size(), watches);
 
   scene.ann.lets_go();
   scene.until_holds(scene.cyd);
@@ -627,12 +645,17 @@ TEST(Schedule, H77_H80_H82_CrashesInTheMiddleOfACommit) {
 }
 
 TEST(Schedule, H81_AServerThatWasDownForLongForgetsNobody) {
-  Scene scene;
+  Scene scene({.sites = {{Sort::kMutex, "/locks/a"}, {Sort::kMutex, "/locks/b"}}});
   scene.take(scene.ann);
   const std::int64_t id = scene.ann.session.id();
+  scene.dan.wants(Scene::mutex(scene.dan, "/locks/b"), {1, 1, false});
+  scene.until_holds(scene.dan);
+  scene.lock_out(scene.dan);
   scene.restart_server(10s);
 
   scene.until([&] { return scene.ann.session.state() == SessionState::kConnected; });
+  scene.cyd.wants(Scene::mutex(scene.cyd, "/locks/b"), {1, 1, false});
+  scene.until([&] { return scene.cyd.holds(); }, 2 * scene.plan.timeout);
 
   EXPECT_EQ(scene.ann.session.id(), id);
   scene.ends_having_met({81});
