@@ -28,8 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   double seconds = 60;
-  std::uint64_t seed = 1;
-  std::uint64_t seeds = 0;  ///< 0: as many as there is time for.
+  std::optional<std::uint64_t> first;  ///< Seed.
+  std::uint64_t seeds = 0;             ///< 0: as many as there is time for.
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   bool twice = false;
   bool shrink = false;
@@ -71,7 +71,8 @@ struct Sum {
 /// Plays seeds on several threads, each a world of its own.
 class Search {
  public:
-  explicit Search(const Options& options) : options_(options), next_(options.seed) {}
+  explicit Search(const Options& options)
+      : options_(options), first_(options.first.value_or(1)), next_(first_) {}
 
   int run() {
     std::vector<std::thread> threads;
@@ -94,8 +95,8 @@ class Search {
   void work() {
     while (failed_ < 3) {
       const std::uint64_t seed = next_++;
-      const bool enough = options_.seeds != 0 ? seed >= options_.seed + options_.seeds
-                                              : elapsed() >= options_.seconds;
+      const bool enough =
+          options_.seeds != 0 ? seed >= first_ + options_.seeds : elapsed() >= options_.seconds;
       if (enough) break;
       const Plan plan = draw_plan(seed);
       Outcome outcome = play(plan);
@@ -164,6 +165,7 @@ class Search {
   }
 
   const Options options_;
+  const std::uint64_t first_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<std::uint64_t> next_;
   std::atomic<int> failed_ = 0;
@@ -183,6 +185,19 @@ void show_smallest(const Quarry& quarry, const Catch& caught) {
   base::mutant = base::Mutant::kNone;
 }
 
+/// Whether seeds show it as well as its schedule does, for people: luck may take long.
+void show_luck(Quarry quarry, const Options& options) {
+  constexpr auto kPatience = 5s;
+  quarry.schedule = nullptr;
+  quarry.is_rare = true;
+  std::uint64_t seeds = 0;
+  const auto end = Clock::now() + kPatience;
+  const auto caught = hunt(quarry, options.first.value_or(quarry.seed),
+                           [&](std::uint64_t) { return Clock::now() < end && ++seeds > 0; });
+  fmt::print("        {}\n",
+             caught ? describe(*caught) : "and by none of " + std::to_string(seeds) + " seeds");
+}
+
 /// Makes one classic mistake after the other and looks for what shows it.
 int hunt_mutants(const Options& options) {
   std::size_t hunted = 0;
@@ -195,12 +210,13 @@ int hunt_mutants(const Options& options) {
     const auto elapsed = [&] {
       return std::chrono::duration<double>(Clock::now() - start).count();
     };
-    const auto caught =
-        hunt(quarry, options.seed, [&](std::uint64_t) { return elapsed() < options.seconds; });
+    const auto caught = hunt(quarry, options.first.value_or(quarry.seed),
+                             [&](std::uint64_t) { return elapsed() < options.seconds; });
     const bool is_caught = caught && caught->is_expected && !caught->innocent;
     if (!is_caught) ++alive;
     fmt::print("{}  {:<20} {:5.1f} s  {}\n", is_caught ? "caught" : "ALIVE ", name, elapsed(),
                caught ? describe(*caught) : "nothing seen");
+    if (quarry.schedule != nullptr) show_luck(quarry, options);
     if (caught && options.shrink && caught->seed != 0) show_smallest(quarry, *caught);
     std::fflush(stdout);
   }
@@ -216,7 +232,7 @@ int main(int argc, char** argv) {
   latchkey::sim::Options options;
   CLI::App app("Plays Latchkey under simulated bad luck");
   app.add_option("--seconds", options.seconds, "How long to search")->option_text("N [60]");
-  app.add_option("--seed", options.seed, "The first seed")->option_text("S [1]");
+  app.add_option("--seed", options.first, "The first seed")->option_text("S [1]");
   app.add_option("--seeds", options.seeds, "How many, instead of a time")->option_text("N");
   app.add_option("--threads", options.threads, "How many worlds at a time")->option_text("N");
   app.add_flag("--twice", options.twice, "Play every seed twice; the two must not differ");
