@@ -11,13 +11,12 @@ using namespace std::chrono_literals;
 /// How late an answer may be by the asker's own clock: the callback still has to be called.
 constexpr Duration kLate = 100ms;
 
-/// What a contender calls its entry, before the server numbers it.
+}  // namespace
+
 std::string without_number(const std::string& path) {
   constexpr std::size_t kDigits = 10;
   return path.substr(0, path.size() - std::min(path.size(), kDigits));
 }
-
-}  // namespace
 
 std::string_view name(Invariant invariant) {
   switch (invariant) {
@@ -104,11 +103,19 @@ void Judge::answered(AskId id, Got got, std::int64_t session) {
 // ---- Holds ------------------------------------------------------------------------------------
 
 bool Judge::has_wrong_clock(const testing::Process& process) const {
-  return std::ranges::find(mistrusted_, process.id()) != mistrusted_.end();
+  return slow_.contains(process.id()) || fast_.contains(process.id());
 }
 
 bool Judge::is_mistrusted(const Announcement& one) const {
-  return ended_early_.contains(one.session) || has_wrong_clock(*one.process);
+  return ended_early_.contains(one.session) || slow_.contains(one.process->id());
+}
+
+bool Judge::is_robbed(const Announcement& one, std::size_t site) const {
+  const Resource& resource = resources_[site];
+  const auto is_removed = [&](const std::string& node) { return resource.removed.contains(node); };
+  if (!one.nodes.empty()) return std::ranges::any_of(one.nodes, is_removed);
+  const auto entry = resource.ever.find(one.token.zxid());
+  return entry != resource.ever.end() && is_removed(entry->second.path);
 }
 
 bool Judge::believes(Announcement& one) {
@@ -132,7 +139,7 @@ void Judge::told_lost(HoldId id) {
 }
 
 void Judge::check_time(const Announcement& one) {
-  if (!one.is_lost || has_wrong_clock(*one.process)) return;
+  if (!one.is_lost || slow_.contains(one.process->id())) return;
   const auto hindered = hindered_until_.find(one.process->id());
   if (hindered != hindered_until_.end() && hindered->second + kLate > world_.now()) return;
   checked(Invariant::kBelief);
@@ -260,7 +267,14 @@ void Judge::check_entry(const Announcement& one, const Share& share) {
   // Whoever reads on has a node of its own and the token of before.
   const bool is_there = one.goes_on ? std::ranges::any_of(resource.ever, is_own)
                                     : entry != resource.ever.end() && is_own(*entry);
-  if (is_there) return;
+  if (is_there) {
+    const auto removed =
+        one.goes_on ? resource.removed.end() : resource.removed.find(entry->second.path);
+    const bool was_first = removed == resource.removed.end() || removed->second;
+    if (was_first || announced_.contains(entry->second.path)) return;
+    return fail(Invariant::kServerOrder, one.process->name() + " announced " + entry->second.path +
+                                             ", which was removed before its turn came");
+  }
   fail(Invariant::kServerOrder, one.process->name() + " announced a hold of " +
                                     plan_.sites[share.site].path + " with token " +
                                     to_string(one.token) + ", but the log has no such entry of it" +
@@ -288,13 +302,13 @@ void Judge::check_queue(const Announcement& one, const Share& share) {
 
 void Judge::check_belief(const Announcement& one, const Share& share) {
   Resource& resource = resources_[share.site];
+  if (is_mistrusted(one) || is_robbed(one, share.site)) return;
   checked(Invariant::kBelief);
-  if (is_mistrusted(one)) return;
   int seats = share.seats;
   std::string who = one.process->name() + " " + to_string(one.token);
   for (const HoldId id : resource.holds) {
     Announcement& other = holds_.at(id);
-    if (is_mistrusted(other) || !believes(other)) continue;
+    if (is_mistrusted(other) || is_robbed(other, share.site) || !believes(other)) continue;
     for (const Share& taken : other.shares) {
       if (taken.site != share.site) continue;
       seats += taken.seats;
@@ -309,6 +323,7 @@ void Judge::check_belief(const Announcement& one, const Share& share) {
 void Judge::check_tokens(const Announcement& one, const Share& share) {
   Resource& resource = resources_[share.site];
   if (resource.sort == Sort::kSemaphore || is_mistrusted(one)) return;
+  if (is_robbed(one, share.site)) return;
   checked(Invariant::kTokens);
   const Token& bar = share.is_shared ? resource.newest_exclusive : resource.newest;
   if (one.goes_on ? one.token < bar : one.token <= bar) {
@@ -325,15 +340,28 @@ void Judge::check_permits(const Announcement& one, const Share& share) {
   const Resource& resource = resources_[share.site];
   if (resource.sort != Sort::kSemaphore) return;
   checked(Invariant::kPermits);
-  std::int64_t own = 0;
-  for (const std::string& node : one.nodes) {
-    const auto lease = resource.leases.find(node);
-    if (lease == resource.leases.end()) return;  // Gone already, and the holder will hear of it.
-    own = std::max(own, lease->second.zxid);
-    if (lease->second.waited_for.empty()) continue;
-    fail(Invariant::kServerOrder, one.process->name() + " took the permit " + node + " while " +
-                                      lease->second.waited_for + " was first in the queue");
+  const std::int64_t own = one.token.zxid();
+  const auto is_own = [&](const std::string& node) {
+    const auto lease = resource.past_leases.find(node);
+    return lease != resource.past_leases.end() && lease->second.owner == one.session &&
+           lease->second.zxid == own;
+  };
+  const bool is_whole = one.nodes.size() == static_cast<std::size_t>(share.seats);
+  if (!is_whole || !std::ranges::all_of(one.nodes, is_own)) {
+    return fail(Invariant::kServerOrder, one.process->name() + " announced " +
+                                             std::to_string(share.seats) + " permits with token " +
+                                             to_string(one.token) +
+                                             ", but the log does not have them as its own");
   }
+  for (const std::string& node : one.nodes) {
+    const std::string& first = resource.past_leases.at(node).waited_for;
+    if (first.empty()) continue;
+    fail(Invariant::kServerOrder, one.process->name() + " took the permit " + node + " while " +
+                                      first + " was first in the queue");
+  }
+  // Gone already, and the holder will hear of it.
+  const auto is_there = [&](const std::string& node) { return resource.leases.contains(node); };
+  if (!std::ranges::all_of(one.nodes, is_there)) return;
   const auto counts = [&](const auto& lease) {
     const auto& [path, permit] = lease;
     if (std::ranges::find(one.nodes, path) != one.nodes.end()) return true;
@@ -378,7 +406,7 @@ void Judge::writes(HoldId id) {
       continue;
     }
     ++stale_writes_;
-    if (!is_mistrusted(one) && believes(one)) {
+    if (!is_mistrusted(one) && !is_robbed(one, share.site) && believes(one)) {
       fail(Invariant::kFence, one.process->name() + " believes in token " + to_string(one.token) +
                                   " but the store has seen " + to_string(resource.fence));
     }

@@ -42,6 +42,9 @@ enum class Invariant : std::uint8_t {
 inline constexpr std::size_t kInvariants = 14;
 [[nodiscard]] std::string_view name(Invariant invariant);
 
+/// What a contender calls its entry, before the server numbers it.
+[[nodiscard]] std::string without_number(const std::string& path);
+
 struct Violation {
   Invariant invariant = Invariant::kBelief;
   std::string what;
@@ -116,8 +119,11 @@ class Judge final : public testing::Observer {
 
   // What the nemesis says.
 
-  /// Its clock is no longer to be relied on; only the fence protects against it.
-  void mistrust(const testing::Process& process) { mistrusted_.push_back(process.id()); }
+  /// Its clock is slow or has stood still: it may believe for too long, and only the fence protects
+  /// against it.
+  void mistrust(const testing::Process& process) { slow_.insert(process.id()); }
+  /// Its clock is fast or was put forward: what it waits out may be over too soon.
+  void hurries(const testing::Process& process) { fast_.insert(process.id()); }
   /// The server ended it before its time.
   void mistrust(std::int64_t session) { ended_early_.insert(session); }
   /// It could not act from now until then.
@@ -179,7 +185,13 @@ class Judge final : public testing::Observer {
     /// Of a semaphore: its permits by their nodes, with the zxid of their create, and the sizes it
     /// has had, each from a zxid on.
     std::map<std::string, Permit> leases;
-    std::set<std::int64_t> robbed;  ///< Sessions whose entry another hand has removed.
+    std::map<std::string, Permit> past_leases;  ///< Every one that has been there.
+    /// Entries that another hand has removed, and whether it was their turn by then.
+    std::map<std::string, bool> removed;
+    /// How often each session was robbed of a place in front of a semaphore and has not yet taken
+    /// permits without one; and what those were called who did.
+    std::map<std::int64_t, int> robbed;
+    std::set<std::string> excused;
     std::vector<std::pair<std::int64_t, int>> sizes;
     Instant vanished = Instant::min();  ///< When a holder did.
     /// When each session last had an answer without a hold: what it made before may be given up.
@@ -208,6 +220,13 @@ class Judge final : public testing::Observer {
 
   [[nodiscard]] bool has_wrong_clock(const testing::Process& process) const;
   [[nodiscard]] bool is_mistrusted(const Announcement& one) const;
+  /// Another hand has removed its entry, and it cannot know at once.
+  [[nodiscard]] bool is_robbed(const Announcement& one, std::size_t site) const;
+  /// Does no other session's entry that excludes this one stand before it?
+  [[nodiscard]] static bool has_turn(const Resource& resource, std::int64_t zxid);
+  /// May the session take this permit now? Otherwise names who is first in the queue in front.
+  [[nodiscard]] static std::string waited_for(Resource& resource, const std::string& permit,
+                                              std::int64_t session);
   [[nodiscard]] bool believes(Announcement& one);
   /// The session counts an entry of its own whose hold has ended, if only by its clock, as gone.
   [[nodiscard]] bool is_given_up(const std::string& path, std::int64_t owner, std::int64_t session);
@@ -262,7 +281,8 @@ class Judge final : public testing::Observer {
   std::unordered_map<HoldId, Announcement> holds_;
   std::unordered_map<AskId, Ask> asks_;
   std::map<std::uint64_t, Conversation> conversations_;
-  std::vector<std::uint32_t> mistrusted_;
+  std::set<std::uint32_t> slow_;  ///< Processes by their clocks.
+  std::set<std::uint32_t> fast_;
   std::set<std::int64_t> ended_early_;
   std::set<std::int64_t> over_;            ///< Sessions that have ended.
   std::map<std::string, Instant> wanted_;  ///< When a create of this path was sent first.

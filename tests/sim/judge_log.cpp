@@ -42,12 +42,9 @@ void Judge::apply_change(std::int64_t zxid, const std::string& path, bool is_cre
     if (!is_create) {
       resource.leases.erase(path);
     } else if (tree::Owner::is_session(session)) {
-      const bool has_queue = !resource.queue.empty();
-      const Entry first = has_queue ? resource.queue.begin()->second : Entry{};
-      // Who was robbed of its place may not have heard of it yet.
-      const bool is_first =
-          !has_queue || first.owner == session || resource.robbed.contains(session);
-      resource.leases.emplace(path, Permit{zxid, session, is_first ? std::string() : first.path});
+      const Permit permit{zxid, session, waited_for(resource, path, session)};
+      resource.leases.emplace(path, permit);
+      resource.past_leases.insert_or_assign(path, permit);
     }
     return;
   }
@@ -61,8 +58,32 @@ void Judge::apply_change(std::int64_t zxid, const std::string& path, bool is_cre
   const auto gone = std::ranges::find_if(
       resource.queue, [&](const auto& entry) { return entry.second.path == path; });
   if (gone == resource.queue.end()) return;
-  if (gone->second.owner != session) resource.robbed.insert(gone->second.owner);
+  if (gone->second.owner != session) {
+    resource.removed.emplace(path, has_turn(resource, gone->first));
+    ++resource.robbed[gone->second.owner];
+  }
   resource.queue.erase(gone);
+}
+
+bool Judge::has_turn(const Resource& resource, std::int64_t zxid) {
+  const Entry& own = resource.queue.at(zxid);
+  return std::ranges::none_of(resource.queue, [&](const auto& other) {
+    const bool excludes = !own.is_shared || !other.second.is_shared;
+    return other.first < zxid && excludes && other.second.owner != own.owner;
+  });
+}
+
+std::string Judge::waited_for(Resource& resource, const std::string& permit, std::int64_t session) {
+  if (resource.queue.empty()) return {};
+  const Entry& first = resource.queue.begin()->second;
+  const std::string name = without_number(permit);
+  if (first.owner == session || resource.excused.contains(name)) return {};
+  // Who was robbed of its place may not have heard of it yet.
+  const auto robbed = resource.robbed.find(session);
+  if (robbed == resource.robbed.end()) return first.path;
+  if (--robbed->second == 0) resource.robbed.erase(robbed);
+  resource.excused.insert(name);
+  return {};
 }
 
 void Judge::on_applied(const testing::LogEntry& entry) {

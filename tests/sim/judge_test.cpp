@@ -13,6 +13,10 @@ using namespace std::chrono_literals;
 
 constexpr const char* kFirst = "/locks/a/_c_00000000-0000-0000-0000-00000000000a-lock-";
 constexpr const char* kSecond = "/locks/a/_c_00000000-0000-0000-0000-00000000000b-lock-";
+constexpr const char* kElsewhere = "/locks/b/_c_00000000-0000-0000-0000-00000000000f-lock-";
+constexpr const char* kPermit = "/pool/leases/_c_00000000-0000-0000-0000-00000000000e-lease-";
+constexpr const char* kAnotherPermit =
+    "/pool/leases/_c_00000000-0000-0000-0000-000000000011-lease-";
 constexpr const char* kReader = "/locks/rw/_c_00000000-0000-0000-0000-00000000000c-__READ__";
 
 Plan plan_of() {
@@ -183,7 +187,7 @@ TEST_F(JudgeTest, AReaderBehindAReaderThatHoldsDoesNotSleep) {
 }
 
 TEST_F(JudgeTest, NobodySleepsBecauseAnotherLockIsHeld) {
-  enter(his, "/locks/b/_c_00000000-0000-0000-0000-00000000000f-lock-");
+  enter(his, kElsewhere);
   announce(enter(hers, kFirst));
   // Who is busy all the time seems to be about to wake up.
   const auto watch_for = [&](Duration span) {
@@ -202,11 +206,77 @@ TEST_F(JudgeTest, NobodySleepsBecauseAnotherLockIsHeld) {
 
 TEST_F(JudgeTest, PermitsAreTakenInTheOrderOfTheQueueInFront) {
   enter(his, "/pool/locks/_c_00000000-0000-0000-0000-00000000000d-lock-");
-  const Created permit = enter(hers, "/pool/leases/_c_00000000-0000-0000-0000-00000000000e-lease-");
+  announce(enter(hers, kPermit), {3, 1, false});
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, WhoWasRobbedOfItsPlaceTakesPermitsOnce) {
+  const Created place = enter(hers, "/pool/locks/_c_00000000-0000-0000-0000-000000000010-lock-");
+  enter(his, "/pool/locks/_c_00000000-0000-0000-0000-00000000000d-lock-");
+  ASSERT_TRUE(his.remove(Path(place.path), deadline_in(5s)));
+
+  announce(enter(hers, kPermit), {3, 1, false});
+  EXPECT_EQ(said(), "nothing") << "it may not have heard of it";
+  announce(enter(hers, kAnotherPermit), {3, 1, false});
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, PermitsAreTheHoldersOwn) {
+  announce(enter(his, kPermit), {3, 1, false});
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, PermitsHaveBeenThere) {
+  Created permit = enter(hers, kPermit);
+  permit.path.back() = '7';
 
   announce(permit, {3, 1, false});
 
   EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, TwoPermitsAreTwoNodes) {
+  announce(enter(hers, kPermit), {3, 2, false});
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, NobodyHoldsWithAnEntryThatWasRemovedBeforeItsTurn) {
+  const Created first = enter(his, kFirst);
+  const Created behind = enter(hers, kSecond);
+  ASSERT_TRUE(his.remove(Path(behind.path), deadline_in(5s)));
+  ASSERT_TRUE(his.remove(Path(first.path), deadline_in(5s)));
+
+  announce(behind);
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, WhoWasRobbedIsExcusedThereAndNowhereElse) {
+  const Created robbed = enter(hers, kFirst);
+  ASSERT_TRUE(his.remove(Path(robbed.path), deadline_in(5s)));
+  announce(robbed);
+  announce(enter(hers, kSecond));
+  ASSERT_EQ(said(), "nothing") << "another may hold before it hears of it";
+
+  const Created left = enter(hers, kElsewhere);
+  announce(left, {1, 1, false});
+  ASSERT_TRUE(hers.remove(Path(left.path), deadline_in(5s)));
+  announce(enter(hers, kElsewhere), {1, 1, false});
+
+  EXPECT_EQ(said(), "belief");
+}
+
+TEST_F(JudgeTest, AFastClockIsNoExcuseForBelief) {
+  judge.hurries(ann);
+  announce(enter(hers, kFirst));
+
+  world.expire(hers.id());
+  world.run_for(1s);
+
+  EXPECT_EQ(said(), "belief");
 }
 
 TEST_F(JudgeTest, NothingIsWrittenUnderGuardWithAnOlderToken) {

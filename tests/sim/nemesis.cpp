@@ -150,11 +150,13 @@ void Nemesis::strike_client(Fault fault, Client& client) {
       judge_.hindered(process, world_.now() + span);
       judge_.mistrust(process);
       return world_.suspend(process, span);
-    case Fault::kClockRate:
-      judge_.mistrust(process);
-      return world_.set_clock_rate(process, world_.random().below(2) == 0 ? 0.8 : 1.25);
+    case Fault::kClockRate: {
+      const bool is_slow = world_.random().below(2) == 0;
+      is_slow ? judge_.mistrust(process) : judge_.hurries(process);
+      return world_.set_clock_rate(process, is_slow ? 0.8 : 1.25);
+    }
     case Fault::kClockJump:
-      judge_.mistrust(process);
+      judge_.hurries(process);
       judge_.hindered(process, world_.now() + 1ms);
       return world_.jump_clock(process, draw(1ms, plan_.timeout));
     case Fault::kExpire:

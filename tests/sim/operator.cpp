@@ -59,10 +59,8 @@ void Operator::meddle() {
         if (entry) send(Set{Path(entry->path), "changed by hand"}, nothing);
         return;
       case 2:
-        if (!entry) return;
-        // Its owner cannot know at once, and another may hold before it does.
-        stage_.judge.mistrust(entry->owner);
-        return send(Remove{Path(entry->path)}, nothing);
+        if (entry) send(Remove{Path(entry->path)}, nothing);
+        return;
       case 3: return remove_directory();
       default: {
         const Site& site = any_site();

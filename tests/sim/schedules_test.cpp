@@ -445,7 +445,6 @@ TEST(Schedule, H36_H37_ForeignChildrenAndNamesDoNotMatter) {
 TEST(Schedule, H93_AnotherHandRemovesAHoldersEntry) {
   Scene scene;
   scene.take(scene.ann);
-  scene.judge.mistrust(scene.ann.session.id());
   scene.bob.wants(Scene::mutex(scene.bob));
   scene.settle();
 
