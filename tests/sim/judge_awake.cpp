@@ -62,9 +62,9 @@ void Judge::check_sleepers() {
     const bool is_plain = resource.sort == Sort::kMutex || resource.sort == Sort::kRw ||
                           resource.sort == Sort::kRwHerd;
     if (!is_plain) continue;
-    checked(Invariant::kAwake);
     std::map<std::int64_t, Instant> asleep;
     for (const Place* const place : admissible(resource)) {
+      checked(Invariant::kAwake);
       if (!is_asleep(resource, *place)) continue;
       const auto before = resource.asleep.find(place->first);
       const Instant since = before == resource.asleep.end() ? world_.now() : before->second;
@@ -97,7 +97,6 @@ void Judge::check_heads() {
   // Time for a dead process to run out.
   const Duration bound = 2 * plan_.timeout + 5s;
   for (Resource& resource : resources_) {
-    checked(Invariant::kAwake);
     const auto first = admissible(resource);
     const std::int64_t head = first.empty() ? 0 : first.front()->first;
     // Nobody is granted anything without a leader: that is for check_liveness().
@@ -106,7 +105,11 @@ void Judge::check_heads() {
     if (head != resource.head || is_excused) {
       resource.head = head;
       resource.head_since = world_.now();
-    } else if (head != 0 && world_.now() - resource.head_since > bound) {
+      continue;
+    }
+    if (head == 0) continue;
+    checked(Invariant::kAwake);
+    if (world_.now() - resource.head_since > bound) {
       const Entry& entry = first.front()->second;
       return fail(Invariant::kAwake, entry.path + ", of " + whose(entry.owner) +
                                          ", is first and sleeps, without any fault");
