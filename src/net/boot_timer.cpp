@@ -22,7 +22,15 @@ BootTimer::BootTimer(asio::io_context& context) : descriptor_(context) {
 }
 
 void BootTimer::arm(Instant at) {
-  if (at >= armed_) return;
+  if (at < armed_) set(at);
+}
+
+void BootTimer::arm(Instant at, Instant now) {
+  constexpr std::chrono::milliseconds kSoon(1);
+  if (at < armed_ || (armed_ < now + kSoon && at > now + kSoon)) set(at);
+}
+
+void BootTimer::set(Instant at) {
   armed_ = at;
   // Zero would disarm it, and a moment before the boot is as good as the first one after.
   const auto since_boot = std::max<std::int64_t>(at.time_since_epoch().count(), 1);

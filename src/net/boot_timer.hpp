@@ -18,6 +18,9 @@ class BootTimer {
   /// Makes sure the timer rings at `at` or earlier. An earlier ring is not taken back: whoever
   /// hears it looks at the clock and arms again. That saves a system call for each request.
   void arm(Instant at);
+  /// The same; and a ring that is about to come and no longer wanted is put off: there the system
+  /// call saves a wake-up.
+  void arm(Instant at, Instant now);
 
   /// Calls `handler(error_code)` when the timer rings, once for each wait.
   template <class Handler>
@@ -31,6 +34,8 @@ class BootTimer {
   void cancel();
 
  private:
+  void set(Instant at);
+
   asio::posix::stream_descriptor descriptor_;
   Instant armed_ = Instant::max();
 };

@@ -126,7 +126,7 @@ void Driver::carry_out(Instant now) {
     timer_.cancel();
     for (const auto& [endpoint, look_up] : look_ups_) look_up->cancel();
   } else {
-    timer_.arm(machine_.next_wake());
+    timer_.arm(machine_.next_wake(), now);
   }
 }
 

@@ -45,19 +45,20 @@ bool Attempt::downgrade(std::shared_ptr<Claimant> reader, std::function<void()> 
 }
 
 void Attempt::carry_out(action::Create& action) {
-  send(action.ask, Op::kCreate2,
-       wire::Create{path_of(action.prefix), plan_.data, session::to_wire(plan_.acl),
-                    wire::CreateMode::kEphemeralSequential},
-       [this, ask = action.ask](Outcome&& outcome) {
-         event::Created created{.ask = ask, .answer = answer_of(outcome), .name = {}};
-         if (auto* reply = std::get_if<wire::Create2Reply>(&outcome.reply)) {
-           created.name = last_part(reply->path);
-           created.czxid = reply->stat.czxid;
-         }
-         const auto place = queue::parse_place(created.name);
-         feed(std::move(created));
-         take_place(place);
-       });
+  const wire::Create body{path_of(action.prefix), plan_.data, session::to_wire(plan_.acl),
+                          wire::CreateMode::kEphemeralSequential};
+  session::Call call{.op = Op::kCreate2, .path = body.path, .joins_delete = true};
+  wire::append_frame(call.frame, wire::RequestHeader{0, Op::kCreate2}, body);
+  submit(action.ask, std::move(call), [this, ask = action.ask](Outcome&& outcome) {
+    event::Created created{.ask = ask, .answer = answer_of(outcome), .name = {}};
+    if (auto* reply = std::get_if<wire::Create2Reply>(&outcome.reply)) {
+      created.name = last_part(reply->path);
+      created.czxid = reply->stat.czxid;
+    }
+    const auto place = queue::parse_place(created.name);
+    feed(std::move(created));
+    take_place(place);
+  });
 }
 
 // Among others of the session.

@@ -76,6 +76,7 @@ class Errand : public Claim, public session::Member {
                        std::optional<session::WatchWish> watch = std::nullopt) {
     return send(ask, op, body.path, body, std::move(done), std::move(watch));
   }
+  session::CallId submit(queue::Ask ask, session::Call call, session::Completion done);
   /// A one-shot watch: `happened` runs unless we or the session have ended before.
   [[nodiscard]] session::WatchWish watch_wish(session::WatchOn on, Watcher happened);
   /// Takes it back if it has not left yet: then it ends with kCancelled.
@@ -116,7 +117,6 @@ class Errand : public Claim, public session::Member {
   session::Completion on_removed_;
 
  private:
-  session::CallId submit(queue::Ask ask, session::Call call, session::Completion done);
   void end_proof(queue::Answer answer);
   void make_directory(queue::Ask ask, const std::string& path, Parent parent, Told done);
   /// For callbacks that must not keep us alive.

@@ -11,6 +11,13 @@ namespace latchkey::session {
 
 using wire::Op;
 
+namespace {
+
+/// What a thread takes to come back for the next lock, and not much more.
+constexpr std::chrono::microseconds kBreath(50);
+
+}  // namespace
+
 Machine::Machine(MachineOptions options, std::uint64_t seed, std::shared_ptr<View> view)
     : options_(std::move(options)),
       view_(std::move(view)),
@@ -76,6 +83,7 @@ CallId Machine::submit(Call call, Instant now) {
     fail(id, Code::kTimedOut, {}, now);
   } else {
     pending.timer = timers_.add(deadline, [this, id] { abandon(id, Code::kTimedOut, now_); });
+    if (pending.call.joins_delete && send_joined(id, now)) return id;
     queued_.push_back(id);
     if (phase_ == Phase::kAttached) send_queued(now);
   }
@@ -83,6 +91,9 @@ CallId Machine::submit(Call call, Instant now) {
 }
 
 void Machine::send_queued(Instant now) {
+  queued_.insert(queued_.begin(), lingering_.begin(), lingering_.end());
+  lingering_.clear();
+  leave_at_ = Instant::max();
   while (!queued_.empty()) {
     const CallId id = queued_.front();
     queued_.pop_front();
@@ -336,7 +347,49 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now) 
     if (!outcome.ok && outcome.code == Code::kNoNode) outcome.ok = true;
     if (told) told(std::move(outcome));
   };
-  submit(std::move(call), now);
+  last_debt_at_ = now;
+  if (!comes_again_ || phase_ != Phase::kAttached || closing_) {
+    submit(std::move(call), now);
+    return;
+  }
+  bytes_ += call.frame.size();
+  const CallId id = calls_.insert(Pending{.call = std::move(call), .submitted_at = now});
+  calls_.find(id)->id = id;
+  lingering_.push_back(id);
+  leave_at_ = std::min(leave_at_, now + kBreath);
+}
+
+bool Machine::send_joined(CallId id, Instant now) {
+  comes_again_ = now - last_debt_at_ <= kBreath;
+  if (phase_ != Phase::kAttached || lingering_.empty() || !queued_.empty()) return false;
+  const CallId debt = lingering_.back();
+  Pending& leaving = *calls_.find(debt);
+  Pending& entry = *calls_.find(id);
+  constexpr std::size_t kHeaders = 16;  // Those of a multi's parts, beyond what frames have.
+  const std::size_t bytes = leaving.call.frame.size() + entry.call.frame.size() + kHeaders;
+  if (bytes > options_.max_request_bytes) return false;
+  lingering_.pop_back();
+  send_queued(now);
+  const std::int32_t xid = next_xid();
+  const std::size_t start = output_.size();
+  wire::append_joined_frame(output_, {leaving.call.frame, entry.call.frame});
+  wire::write_xid(output_, start, xid);
+  for (Pending* pending : {&leaving, &entry}) {
+    pending->sent = true;
+    ++pending->attempts;
+  }
+  flights_.push_back({xid, id, Op::kMulti, now, debt});
+  touched(now);
+  last_proof_sent_ = now;
+  return true;
+}
+
+void Machine::owe_again(CallId debt, Instant when) {
+  Pending* pending = calls_.find(debt);
+  if (pending == nullptr) return;
+  pending->sent = false;
+  unpaid_.push_back(debt);
+  pay_at_ = std::min(pay_at_, when);
 }
 
 void Machine::pay_debts(Instant now) {

@@ -146,20 +146,28 @@ void Machine::detach(const std::string& reason, Instant now, Code kind) {
 
 void Machine::requeue_flights(const std::string& why, Instant now) {
   std::deque<CallId> again;
-  for (const Flight& flight : std::exchange(flights_, {})) {
-    Pending* pending = calls_.find(flight.id);
-    if (pending == nullptr) continue;
+  const auto requeue = [&](CallId id) {
+    Pending* pending = calls_.find(id);
+    if (pending == nullptr) return;
+    const Call& call = pending->call;
     const bool within =
-        pending->call.resend == Resend::kWithinPolicy && pending->attempts <= options_.retry.count;
-    const bool insists = pending->call.resend == Resend::kUntilAnswered &&
-                         !(flight.op == Op::kDelete && base::mutated(base::Mutant::kDeleteOnce));
+        call.resend == Resend::kWithinPolicy && pending->attempts <= options_.retry.count;
+    const bool insists = call.resend == Resend::kUntilAnswered &&
+                         !(call.op == Op::kDelete && base::mutated(base::Mutant::kDeleteOnce));
     if (within || insists) {
       pending->sent = false;
-      again.push_back(flight.id);
+      again.push_back(id);
     } else {
-      fail(flight.id, Code::kConnectionLoss, why, now);
+      fail(id, Code::kConnectionLoss, why, now);
     }
+  };
+  for (const Flight& flight : std::exchange(flights_, {})) {
+    requeue(flight.debt);
+    requeue(flight.id);
   }
+  again.insert(again.end(), lingering_.begin(), lingering_.end());
+  lingering_.clear();
+  leave_at_ = Instant::max();
   queued_.insert(queued_.begin(), again.begin(), again.end());
 }
 
@@ -175,12 +183,15 @@ void Machine::end(SessionState state, Code code, Confirmed confirmed, Instant no
   hang_up_ = true;
   dial_.reset();
   output_.clear();
-  connect_at_ = attempt_until_ = give_up_at_ = read_until_ = close_until_ = pay_at_ =
+  connect_at_ = attempt_until_ = give_up_at_ = read_until_ = close_until_ = pay_at_ = leave_at_ =
       Instant::max();
   // Holders hear of it before anybody is told that a new session may be opened (H66).
   announce_end();
-  for (const Flight& flight : std::exchange(flights_, {}))
+  for (const Flight& flight : std::exchange(flights_, {})) {
+    fail(flight.debt, code, last_trouble_, now);
     fail(flight.id, code, last_trouble_, now);
+  }
+  for (const CallId id : std::exchange(lingering_, {})) fail(id, code, last_trouble_, now);
   for (const CallId id : std::exchange(queued_, {})) fail(id, code, last_trouble_, now);
   for (const CallId id : std::exchange(unpaid_, {})) fail(id, code, last_trouble_, now);
   for (Identity& identity : identities_) {
@@ -262,6 +273,10 @@ void Machine::tick(Instant now) {
   }
   if (phase_ == Phase::kWaiting && now >= connect_at_) dial(now);
   if (phase_ == Phase::kAttached && now >= pay_at_) pay_debts(now);
+  if (phase_ == Phase::kAttached && now >= leave_at_) {
+    comes_again_ = false;
+    send_queued(now);
+  }
   if (phase_ == Phase::kAttached && now >= heartbeat_at()) send_heartbeat(now);
   if (!members_.empty() && session_id_ != 0 && !lease_over_told_ && now >= lease_.deadline()) {
     lease_over_told_ = true;
@@ -272,7 +287,7 @@ void Machine::tick(Instant now) {
 Instant Machine::next_wake() const {
   Instant next = timers_.next();
   if (is_over()) return next;
-  for (const Instant at : {connect_at_, attempt_until_, read_until_, close_until_}) {
+  for (const Instant at : {connect_at_, attempt_until_, read_until_, close_until_, leave_at_}) {
     next = std::min(next, at);
   }
   next =

@@ -10,6 +10,25 @@ namespace latchkey::session {
 using wire::Err;
 using wire::Op;
 
+namespace {
+
+/// In a failed multi 0 stands before the part that failed, and -2 behind it.
+bool is_culprit(Err err) { return err != Err::kOk && err != Err::kRuntimeInconsistency; }
+
+/// Is it the answer to a delete and a create, either both done or both with an error?
+bool answers_joined(const Reply& reply) {
+  const auto* multi = std::get_if<wire::MultiReply>(&reply);
+  if (multi == nullptr || multi->results.size() != 2) return false;
+  const auto& [debt, entry] = std::tie(multi->results[0].body, multi->results[1].body);
+  if (std::holds_alternative<wire::ErrorReply>(debt)) {
+    return std::holds_alternative<wire::ErrorReply>(entry);
+  }
+  return std::holds_alternative<wire::Empty>(debt) &&
+         std::holds_alternative<wire::CreateReply>(entry);
+}
+
+}  // namespace
+
 void Machine::received(std::string_view bytes, Instant now) {
   advance(now);
   if (phase_ != Phase::kHandshaking && phase_ != Phase::kAttached) return;
@@ -144,6 +163,9 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
                     now);
     }
     reply = std::move(*decoded);
+    if (flight.debt != 0 && !answers_joined(reply)) {
+      return detach("the server's answer to a multi has the wrong parts", now);
+    }
   }
   // Not the zxid of a ping or an event: it may be ahead of events still to come, and a watch
   // restored relative to it would miss them.
@@ -155,6 +177,7 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
     // What may be sent again is left in flight for the detach to pick up.
     if (pending == nullptr || pending->call.resend == Resend::kNever) {
       flights_.pop_front();
+      owe_again(flight.debt, now);
       settle(flight, header, {}, body.size(), now);
     }
     return detach(std::string(kMoved), now);
@@ -171,12 +194,16 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
     publish_lease();
   }
   if (header.err == Err::kSessionExpired) announce_end();
+  if (flight.debt != 0) {
+    settle_joined(flight, header, reply, body.size(), now);
+    if (header.err == Err::kSessionExpired) {
+      end(SessionState::kExpired, Code::kSessionLost, Confirmed::kYes, now);
+    }
+    return;
+  }
   const bool owed = pending != nullptr && pending->call.resend == Resend::kUntilAnswered;
   if (owed && flight.op != Op::kCloseSession && !is_final(header.err)) {
-    pending->sent = false;
-    unpaid_.push_back(flight.id);
-    pay_at_ = std::min(pay_at_, now + options_.retry.cap);
-    return;
+    return owe_again(flight.id, now + options_.retry.cap);
   }
   settle(flight, header, std::move(reply), body.size(), now);
   if (header.err == Err::kSessionExpired) {
@@ -184,6 +211,41 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
   } else if (flight.op == Op::kCloseSession) {
     end(SessionState::kClosed, Code::kClosed, Confirmed::kYes, now);
   }
+}
+
+/// A delete and an entry that were one transaction. If it failed nothing was done, and each part is
+/// answered as if it had been asked alone: the culprit with its error, the other is asked again.
+void Machine::settle_joined(const Flight& flight, const wire::ReplyHeader& header,
+                            const Reply& reply, std::size_t bytes, Instant now) {
+  const Flight entry{flight.xid, flight.id, Op::kCreate2, flight.sent_at};
+  const Flight debt{flight.xid, flight.debt, Op::kDelete, flight.sent_at};
+  if (header.err != Err::kOk) {
+    owe_again(flight.debt, is_final(header.err) ? now : now + options_.retry.cap);
+    return settle(entry, header, {}, bytes, now);
+  }
+  const auto& results = std::get<wire::MultiReply>(reply).results;
+  if (const auto* made = std::get_if<wire::CreateReply>(&results[1].body)) {
+    settle(debt, header, {}, 0, now);
+    wire::Create2Reply created{made->path, {}};
+    created.stat.czxid = header.zxid;
+    return settle(entry, header, std::move(created), bytes, now);
+  }
+  const Err of_debt = std::get<wire::ErrorReply>(results[0].body).err;
+  const Err of_entry = std::get<wire::ErrorReply>(results[1].body).err;
+  if (is_culprit(of_debt) && is_final(of_debt)) {
+    settle(debt, {header.xid, header.zxid, of_debt}, {}, 0, now);
+  } else {
+    owe_again(flight.debt, now);
+  }
+  if (is_culprit(of_entry)) {
+    return settle(entry, {header.xid, header.zxid, of_entry}, {}, bytes, now);
+  }
+  std::optional<Pending> undone = take_call(flight.id);
+  if (!undone) return;
+  Outcome outcome;
+  outcome.code = Code::kRolledBack;
+  finish(*undone, std::move(outcome), now);
+  wake_room_waiters(now);
 }
 
 void Machine::settle(const Flight& flight, const wire::ReplyHeader& header, Reply reply,

@@ -44,6 +44,22 @@ std::optional<std::string_view> FrameSplitter::next() {
   return body;
 }
 
+void append_joined_frame(std::string& out, std::initializer_list<std::string_view> frames) {
+  constexpr std::size_t kOpAt = 8;
+  constexpr std::size_t kBodyAt = 12;
+  append_frame(out, RequestHeader{0, Op::kMulti});
+  const std::size_t start = out.size() - kBodyAt;
+  for (const std::string_view frame : frames) {
+    Op op{};
+    Reader(frame.substr(kOpAt))(op);
+    if (op == Op::kCreate2) op = Op::kCreate;
+    Writer{out}(op, false, Err{-1});
+    out += frame.substr(kBodyAt);
+  }
+  Writer{out}(Op::kError, true, Err{-1});
+  write_length(out, start);
+}
+
 namespace {
 
 template <class Message>

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,14 @@
 #include "wire/messages.hpp"
 
 namespace latchkey::wire {
+
+/// Writes the length of the frame that begins at `start` and ends `out`.
+inline void write_length(std::string& out, std::size_t start) {
+  const auto length = static_cast<std::uint32_t>(out.size() - start - 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    out[start + i] = static_cast<char>((length >> (8 * (3 - i))) & 0xFFU);
+  }
+}
 
 /// Appends one frame (length, then each part in turn) to `out`.
 ///
@@ -19,11 +28,12 @@ void append_frame(std::string& out, const Parts&... parts) {
   out.append(4, '\0');
   Writer writer(out);
   writer(parts...);
-  const auto length = static_cast<std::uint32_t>(out.size() - start - 4);
-  for (std::size_t i = 0; i < 4; ++i) {
-    out[start + i] = static_cast<char>((length >> (8 * (3 - i))) & 0xFFU);
-  }
+  write_length(out, start);
 }
+
+/// Appends one multi of requests that have frames of their own already. A create2 becomes a create,
+/// which is what 3.8.0 takes there.
+void append_joined_frame(std::string& out, std::initializer_list<std::string_view> frames);
 
 /// Writes `xid` into the request frame that begins at `start`: a frame is encoded once and numbered
 /// each time it is sent.
