@@ -48,7 +48,12 @@ void Contender::exchanged_looked(const event::Looked& looked) {
   if (looked.answer.kind == Answer::Kind::kAmbiguous) return look_at_exchanged();
   const bool ok = looked.answer.kind == Answer::Kind::kOk;
   if (ok && looked.owned) return exchanged_for(looked.czxid);
-  if (ok || looked.answer.code == Code::kNoNode) {
+  if (ok) {
+    const std::string stranger = reader_name();
+    owed_.insert(stranger);  // Another session's: not ours to delete, whatever its name (H04).
+    return exchange_lost(Code::kLost, stranger + " is there already, and not of our session");
+  }
+  if (looked.answer.code == Code::kNoNode) {
     return exchange_lost(Code::kLost,
                          "our queue entry " + reader_name() + " was deleted by another hand");
   }

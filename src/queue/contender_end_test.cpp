@@ -345,6 +345,18 @@ TEST_F(DowngradeTest, H44_WhoGivesUpInThatPauseLeavesNeitherEntry) {
   EXPECT_TRUE(is_done());
 }
 
+TEST_F(DowngradeTest, H04_AStrangerWithTheReadersNameIsLeftAlone) {
+  downgrade();
+  exchanged(no(Code::kNodeExists));
+  tell(event::Looked{last<action::Look>().ask, kOk, false, 90});
+
+  EXPECT_EQ(last<action::Fail>().code, Code::kLost);
+  EXPECT_EQ(did<action::Lose>(), 1);
+  ASSERT_EQ(ever<action::Owe>(), 1);
+  EXPECT_EQ(last<action::Owe>().name, me_) << "the writer's entry, and nothing else";
+  EXPECT_TRUE(is_done());
+}
+
 TEST_F(DowngradeTest, H44_SoIsALossBeforeTheReaderHolds) {
   downgrade();
   exchanged(kOk);
