@@ -74,26 +74,30 @@ void Permits::queue() {
   out_.push_back(action::Queue{missing_});
 }
 
-void Permits::survey() { ask<action::ReadSize>(asks_.survey, false); }
+void Permits::survey() {
+  if (suspicious_) {
+    survey_synced_.reset();
+    withdraw(asks_.survey_sync);
+    ask<action::Sync>(asks_.survey_sync);
+  }
+  ask<action::ReadSize>(asks_.survey, false);
+}
 
 void Permits::surveyed(const event::SizeRead& read) {
   const bool ok = read.answer.kind == Answer::Kind::kOk;
   if (read.answer.kind == Answer::Kind::kAmbiguous) return survey();
   if (!ok && read.answer.code != Code::kNoNode) {
-    if (is_retryable(read.answer.code)) {
-      if (queued_ || phase_ != Phase::kQueueing) return;  // The head looks anyway.
-      return pause(AfterPause::kSurvey);
-    }
-    fail(read.answer.code, "read the size of " + options_.path);
-    return leave();
+    return survey_refused(read.answer.code, "read the size of ");
   }
 
   const std::optional<int> stored = ok ? parse_size(read.data) : std::nullopt;
   if (auto refusal = judge(stored)) {
-    if (!std::exchange(suspicious_, true)) {
-      // Our server may be behind the others: nobody is refused for what was true yesterday.
-      ask<action::Sync>(asks_.sync);
-      return survey();
+    // Our server may be behind the others: nobody is refused for what was true yesterday. After a
+    // cut it may be another server, so each further look has a sync of its own.
+    if (!std::exchange(suspicious_, true)) return survey();
+    if (!survey_synced_ || survey_synced_->kind == Answer::Kind::kAmbiguous) return survey();
+    if (survey_synced_->kind == Answer::Kind::kNo) {
+      return survey_refused(survey_synced_->code, "sync ");
     }
     fail(std::move(*refusal));
     return leave();
@@ -102,6 +106,15 @@ void Permits::surveyed(const event::SizeRead& read) {
   blank_ = ok && read.data.empty() ? std::optional(read.version) : std::nullopt;
   if (out_of_line_) return on(event::OutOfLine{*out_of_line_});
   if (!queued_ && phase_ == Phase::kQueueing) queue();
+}
+
+void Permits::survey_refused(Code code, const std::string& what) {
+  if (is_retryable(code)) {
+    if (queued_ || phase_ != Phase::kQueueing) return;  // The head looks anyway.
+    return pause(AfterPause::kSurvey);
+  }
+  fail(code, what + options_.path);
+  leave();
 }
 
 /// Why these permits will not be had, if so.
@@ -128,6 +141,7 @@ std::optional<Refusal> Permits::judge(std::optional<int> stored) const {
 void Permits::on(const event::First&) {
   if (phase_ != Phase::kQueueing || leaving_) return;
   withdraw(asks_.survey);
+  withdraw(asks_.survey_sync);
   enter();
 }
 

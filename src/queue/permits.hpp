@@ -204,6 +204,7 @@ class Permits : EntryMachine<PermitAction> {
   /// The requests whose answers still matter; 0: none.
   struct Asks {
     Ask survey = 0;
+    Ask survey_sync = 0;
     Ask create = 0;
     Ask list = 0;
     Ask size = 0;
@@ -244,6 +245,7 @@ class Permits : EntryMachine<PermitAction> {
   // Before it is our turn (permits.cpp).
   void survey();
   void surveyed(const event::SizeRead& read);
+  void survey_refused(Code code, const std::string& what);
   void queue();
 
   // Another kind of lock at the path (permits_path.cpp).
@@ -307,11 +309,12 @@ class Permits : EntryMachine<PermitAction> {
   Asks asks_;
 
   // Before it is our turn.
-  bool queued_ = false;                ///< In the queue in front, as far as we know.
-  Missing missing_ = Missing::kFail;   ///< Of the queue in front: made once the path is looked at.
-  bool suspicious_ = false;            ///< The first look gave cause to look again, behind a sync.
-  std::optional<std::int32_t> blank_;  ///< The version of data that say nothing of a size.
-  std::optional<Code> out_of_line_;    ///< Told while a second look is on its way.
+  bool queued_ = false;               ///< In the queue in front, as far as we know.
+  Missing missing_ = Missing::kFail;  ///< Of the queue in front: made once the path is looked at.
+  bool suspicious_ = false;           ///< The first look gave cause to look again, behind a sync.
+  std::optional<Answer> survey_synced_;  ///< What that sync was answered.
+  std::optional<std::int32_t> blank_;    ///< The version of data that say nothing of a size.
+  std::optional<Code> out_of_line_;      ///< Told while a second look is on its way.
   bool agreed_ = false;     ///< The caller's size was the stored one; from then on that one counts.
   bool made_once_ = false;  ///< The directory of the leases.
 

@@ -91,8 +91,8 @@ void Permits::finish() {
   retract_view();
   drop_watches();
   drop_traces();
-  for (Ask* slot : {&asks_.survey, &asks_.store, &asks_.path, &asks_.sync, &asks_.make,
-                    &asks_.remove, &asks_.prove, &asks_.pause}) {
+  for (Ask* slot : {&asks_.survey, &asks_.survey_sync, &asks_.store, &asks_.path, &asks_.sync,
+                    &asks_.make, &asks_.remove, &asks_.prove, &asks_.pause}) {
     withdraw(*slot);
   }
   unqueue();

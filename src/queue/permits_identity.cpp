@@ -23,9 +23,10 @@ void Permits::search() {
 }
 
 void Permits::on(const event::Synced& synced) {
-  if (!take(asks_.sync, synced.ask) || phase_ != Phase::kSearching) return;
+  if (take(asks_.survey_sync, synced.ask)) survey_synced_ = synced.answer;
+  if (!take(asks_.sync, synced.ask)) return;
   sync_answer_ = synced.answer;
-  settle_search();
+  if (phase_ == Phase::kSearching) settle_search();
 }
 
 void Permits::settle_search() {

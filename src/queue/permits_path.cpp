@@ -23,6 +23,7 @@ void Permits::check_path() {
   drop_traces();
   withdraw(asks_.sync);
   phase_ = Phase::kChecking;
+  sync_answer_.reset();
   ask<action::Sync>(asks_.sync);
   ask<action::ListPath>(asks_.path);
 }
@@ -32,6 +33,12 @@ void Permits::on(const event::PathListed& listed) {
   if (listed.answer.kind == Answer::Kind::kAmbiguous) return check_path();
   if (listed.answer.kind == Answer::Kind::kNo && is_retryable(listed.answer.code)) {
     return pause(AfterPause::kCheck);
+  }
+  if (!sync_answer_ || sync_answer_->kind == Answer::Kind::kAmbiguous) return check_path();
+  if (sync_answer_->kind == Answer::Kind::kNo) {
+    if (is_retryable(sync_answer_->code)) return pause(AfterPause::kCheck);
+    fail(sync_answer_->code, "sync " + options_.path);
+    return leave();
   }
   // What we may not list, or what is gone, cannot be told from a path that is ours alone.
   const std::vector<std::string> here = strangers(listed.children);

@@ -45,8 +45,10 @@ class PermitsTest : public MachineRig<PermitAction, action::GrantAll> {
   void size_is(const std::string& data, Answer answer = kOk, int children = 2) {
     tell(event::SizeRead{last<action::ReadSize>().ask, answer, data, children});
   }
+  void synced(Answer answer = kOk) { tell(event::Synced{last<action::Sync>().ask, answer}); }
   void path_listed(std::vector<std::string> children, Answer answer = kOk,
                    std::vector<std::string> elders = {}) {
+    synced();
     tell(event::PathListed{last<action::ListPath>().ask, answer, std::move(children),
                            std::move(elders)});
   }
@@ -331,6 +333,7 @@ TEST_F(PermitsTest, H46_WhoIsLateToSayItIsMeasuredByWhatWasSaid) {
   path_listed({});
   tell(event::SizeStored{last<action::StoreSize>().ask, no(Code::kBadVersion)});
   size_is("3");
+  synced();
   size_is("3");
   expect_failed(Code::kSizeMismatch);
   EXPECT_EQ(ever<action::Queue>(), 1);
@@ -355,6 +358,7 @@ TEST_F(PermitsTest, ASemaphoreThatGoesBeforeItIsQueuedAtIsNotMadeWithoutASize) {
   path_listed({}, no(Code::kNoNode));
   EXPECT_EQ(ever<action::Queue>(), 1);
   size_is("", no(Code::kNoNode));
+  synced();
   size_is("", no(Code::kNoNode));
 
   expect_failed(Code::kInvalidOption);
@@ -395,6 +399,7 @@ TEST_F(PermitsTest, H46_AMismatchIsBelievedOnlyBehindASync) {
   size_is("3");
   EXPECT_EQ(did<action::Sync>(), 1);
   EXPECT_EQ(ever<action::Fail>(), 0);
+  synced();
   size_is("3");
 
   expect_failed(Code::kSizeMismatch);
@@ -402,9 +407,90 @@ TEST_F(PermitsTest, H46_AMismatchIsBelievedOnlyBehindASync) {
   EXPECT_EQ(did<action::Done>(), 1);
 }
 
+TEST_F(PermitsTest, H46_AMismatchReadBehindACutIsBelievedOnlyBehindASyncOfItsOwn) {
+  make(1, 5);
+  size_is("3");
+  synced();
+  size_is("", kMaybe);
+  EXPECT_EQ(did<action::Sync>(), 1) << "the new connection may lead to a server that is behind";
+  EXPECT_EQ(did<action::ReadSize>(), 1);
+  size_is("3");
+  EXPECT_EQ(ever<action::Fail>(), 0) << "that sync has not been answered";
+  synced();
+  size_is("3");
+  expect_failed(Code::kSizeMismatch);
+}
+
+TEST_F(PermitsTest, H46_ASyncThatDidNotHappenProvesNothing) {
+  for (const Answer& answer : {kMaybe, kFault}) {
+    all_.clear();
+    make(1, 5);
+    size_is("3");
+    synced(answer);
+    size_is("3");
+    EXPECT_EQ(ever<action::Fail>(), 0);
+    EXPECT_EQ(did<action::Sync>(), 1);
+    synced();
+    size_is("5");
+    EXPECT_EQ(ever<action::Fail>(), 0);
+  }
+}
+
+TEST_F(PermitsTest, H46_WhereASyncIsRefusedForTheMomentWhoQueuesDecidesAtTheHead) {
+  make(1, 5);
+  size_is("3");
+  synced(no(Code::kOverloaded));
+  size_is("3");
+  EXPECT_TRUE(did_.empty());
+  tell(event::First{});
+  created(4);
+  listed();
+  size_is("5");
+  EXPECT_EQ(did<action::Prove>(), 1);
+}
+
+TEST_F(PermitsTest, H46_WhoDoesNotQueueAsksForThatSyncAgainAfterAPause) {
+  make(4);
+  size_is("3");
+  synced(no(Code::kOverloaded));
+  size_is("3");
+  EXPECT_EQ(did<action::Pause>(), 1);
+  resumed();
+  EXPECT_EQ(did<action::Sync>(), 1);
+  synced();
+  size_is("3");
+  expect_failed(Code::kInvalidOption);
+}
+
+TEST_F(PermitsTest, ASyncThatIsRefusedForGoodIsTheErrorThen) {
+  make(1, 5);
+  size_is("3");
+  synced(no(Code::kNotAuthorized));
+  size_is("3");
+  expect_failed(Code::kNotAuthorized);
+  EXPECT_EQ(did<action::Done>(), 1);
+}
+
+TEST_F(PermitsTest, AnotherKindOfLockIsBelievedOnlyBehindASync) {
+  make(1, 5);
+  size_is("", kOk, 1);
+  tell(event::OutOfLine{Code::kNoNode});
+  tell(event::PathListed{last<action::ListPath>().ask, kOk, {entry(0)}, {}});
+  EXPECT_EQ(ever<action::Fail>(), 0);
+  EXPECT_EQ(did<action::Sync>(), 1);
+  synced(no(Code::kOverloaded));
+  tell(event::PathListed{last<action::ListPath>().ask, kOk, {entry(0)}, {}});
+  EXPECT_EQ(ever<action::Fail>(), 0);
+  EXPECT_EQ(did<action::Pause>(), 1);
+  resumed();
+  path_listed({entry(0)});
+  expect_failed(Code::kKindMismatch);
+}
+
 TEST_F(PermitsTest, H46_AServerThatWasBehindIsForgiven) {
   make(1, 5);
   size_is("3");
+  synced();
   size_is("5");
   EXPECT_EQ(ever<action::Fail>(), 0);
 }
@@ -414,6 +500,7 @@ TEST_F(PermitsTest, AWrongSizeIsABetterReasonThanSomebodyAhead) {
   size_is("3");
   tell(event::OutOfLine{Code::kBusy});
   EXPECT_EQ(ever<action::Fail>(), 0);
+  synced();
   size_is("3");
   expect_failed(Code::kSizeMismatch);
 }
@@ -422,6 +509,7 @@ TEST_F(PermitsTest, BusyStaysBusyIfTheSizeWasRightAfterAll) {
   make(1, 5, Wait::kNo);
   size_is("3");
   tell(event::OutOfLine{Code::kBusy});
+  synced();
   size_is("5");
   expect_failed(Code::kBusy);
   EXPECT_EQ(did<action::Done>(), 1);
@@ -462,6 +550,7 @@ TEST_F(PermitsTest, H48_ASizeBelowWhatIsWantedEndsTheWait) {
 TEST_F(PermitsTest, NoSizeAnywhereIsAnErrorAndOneOfTheCallerAWarning) {
   make(1);
   size_is("", no(Code::kNoNode));
+  synced();
   size_is("");
   expect_failed(Code::kInvalidOption);
   EXPECT_EQ(ever<action::Queue>(), 0);

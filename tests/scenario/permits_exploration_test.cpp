@@ -27,8 +27,8 @@ struct PermitsProbe {
   static int role(const Permits& self, Ask ask) {
     const Permits::Asks& asks = self.asks_;
     int role = 1;
-    for (const Ask slot : {asks.survey, asks.create, asks.list, asks.size, asks.sync, asks.make,
-                           asks.remove, asks.prove, asks.pause}) {
+    for (const Ask slot : {asks.survey, asks.survey_sync, asks.create, asks.list, asks.size,
+                           asks.sync, asks.make, asks.remove, asks.prove, asks.pause}) {
       if (ask != 0 && slot == ask) return role;
       ++role;
     }
@@ -48,10 +48,11 @@ struct PermitsProbe {
       key += std::to_string(number) + ",";
     }
     const Permits::Asks& asks = self.asks_;
-    for (const Ask slot :
-         {asks.survey, asks.create, asks.list, asks.size, asks.sync, asks.prove, asks.pause}) {
+    for (const Ask slot : {asks.survey, asks.survey_sync, asks.create, asks.list, asks.size,
+                           asks.sync, asks.prove, asks.pause}) {
       key += slot != 0 ? '1' : '0';
     }
+    append(key, self.survey_synced_);
     append(key, self.sync_answer_);
     append(key, self.list_answer_);
     std::vector<std::string> own;
