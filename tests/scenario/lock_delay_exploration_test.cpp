@@ -75,6 +75,10 @@ struct Troubles {
   int set_backs = 0;     ///< Of the server's clock.
 };
 
+/// With kSettled every message arrives before anybody does anything else; a delay that is waited
+/// out is no message.
+enum class Pace { kEveryOrder, kSettled };
+
 class World {
  public:
   /// The first so many would not wait.
@@ -85,6 +89,8 @@ class World {
       all_.push_back({.machine = LockDelay(delay, i < impatient ? Wait::kNo : Wait::kYes)});
     }
   }
+
+  void be(Pace pace) { pace_ = pace; }
 
   [[nodiscard]] std::vector<Step<World>> steps() const;
   [[nodiscard]] std::size_t key() const;
@@ -439,6 +445,7 @@ class World {
 
   Troubles left_;
   const Mutant mutant_;
+  Pace pace_ = Pace::kEveryOrder;
   bool erred_ = false;
   std::vector<Contender> all_;
   std::deque<int> queue_;  ///< By the leader's order.
@@ -455,6 +462,15 @@ class World {
 
 std::vector<Step<World>> World::steps() const {
   Steps<World> steps(*this);
+  if (pace_ == Pace::kSettled) {
+    for (int i = 0; i < static_cast<int>(all_.size()); ++i) {
+      add_natural_steps(i, steps);
+      const bool waits = all_[static_cast<std::size_t>(i)].waits_until.has_value();
+      for (const Step<World>& step : steps.take()) {
+        if (step.by_itself && !(waits && step.name.starts_with("resume"))) return {step};
+      }
+    }
+  }
   for (int i = 0; i < static_cast<int>(all_.size()); ++i) {
     if (all_[static_cast<std::size_t>(i)].is != Is::kAway) {
       add_natural_steps(i, steps);
@@ -595,6 +611,14 @@ TEST(LockDelayExploration, H73_FiveOfWhomTwoVanishWhileTheyHoldOrWait) {
 
 TEST(LockDelayExploration, H73_FiveOfWhomOneVanishesOneGivesUpAndOneFallsSilent) {
   expect_all_is_well(World(5, {.cancels = 1, .crashes = 1, .lapses = 1}));
+}
+
+TEST(LockDelayExploration, H73_FiveWhoEachMayVanishOrGiveUpAtAnyTimeAlsoDuringTheDelay) {
+  for (const int impatient : {0, 2, 5}) {
+    World world(5, {.cancels = 5, .crashes = 5}, Mutant::kNone, impatient);
+    world.be(Pace::kSettled);
+    expect_all_is_well(world);
+  }
 }
 
 TEST(LockDelayExploration, H73_ThreeWhoVanishAndGiveUpDuringTheDelay) {

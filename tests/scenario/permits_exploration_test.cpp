@@ -135,6 +135,9 @@ std::string World::key(bool may_be_cut) const {
 
 namespace {
 
+/// As often as it likes: how often it has happened does not tell states apart then.
+constexpr int kAnyNumber = -1;
+
 struct Troubles {
   int cuts = 0;
   int cancels = 0;
@@ -179,6 +182,16 @@ void add_natural_steps(const World& world, int id, std::vector<Step>& steps) {
   }
 }
 
+/// Is there one before it that has not come either and is like it? Then which of them comes first
+/// makes no difference.
+bool has_a_double(const World& world, int id) {
+  const auto& claims = world.claims();
+  const Claimant& self = claims[static_cast<std::size_t>(id)];
+  return std::any_of(claims.begin(), claims.begin() + id, [&](const Claimant& other) {
+    return !other.started && !other.crashed && other.count == self.count && other.lags == self.lags;
+  });
+}
+
 /// What callers and troubles may do.
 void add_deeds(const World& world, int id, std::vector<Step>& steps) {
   const Claimant& self = world.claims()[static_cast<std::size_t>(id)];
@@ -188,7 +201,7 @@ void add_deeds(const World& world, int id, std::vector<Step>& steps) {
   };
   if (self.crashed || self.done) return;
   if (!self.started) {
-    deed("start", [](World& w, int who) { w.start(who); });
+    if (!has_a_double(world, id)) deed("start", [](World& w, int who) { w.start(who); });
     return;
   }
   deed(
@@ -274,7 +287,7 @@ class Explorer {
     }
     for (const Step& step : steps) {
       Troubles rest = left;
-      if (step.price) --(rest.*step.price);
+      if (step.price && rest.*step.price != kAnyNumber) --(rest.*step.price);
       if (step.resizes) rest.sizes.erase(rest.sizes.begin());
       World next = world;
       step.happen(next);
@@ -317,15 +330,23 @@ void expect_found(const World& world, const Troubles& troubles, const std::strin
 // Up to five callers, with time for messages to arrive between what they do.
 
 TEST(PermitsExploration, H46_FiveForTwoPermitsComeAndGoInEveryOrder) {
-  expect_all_is_well(make_world(2, {1, 1, 1, 1, 1}), {.cancels = 5, .crashes = 5}, Pace::kSettled);
+  expect_all_is_well(make_world(2, {1, 1, 1, 1, 1}), {.cancels = kAnyNumber, .crashes = kAnyNumber},
+                     Pace::kSettled);
 }
 
 TEST(PermitsExploration, H47_FiveOfAllWeightsNeverLeaveEnoughPermitsIdle) {
-  expect_all_is_well(make_world(4, {3, 2, 1, 4, 2}), {.cancels = 5, .crashes = 5}, Pace::kSettled);
+  expect_all_is_well(make_world(4, {3, 2, 1, 4, 2}), {.cancels = kAnyNumber, .crashes = kAnyNumber},
+                     Pace::kSettled);
 }
 
 TEST(PermitsExploration, H48_TheSizeFallsAndRisesUnderFive) {
   expect_all_is_well(make_world(3, {1, 2, 1, 3, 1}), {.sizes = {1, 4}}, Pace::kSettled);
+}
+
+TEST(PermitsExploration, H48_TheSizeFallsAndRisesUnderFiveWhoGiveUpAndCrash) {
+  expect_all_is_well(make_world(3, {1, 2, 1, 3, 1}),
+                     {.cancels = kAnyNumber, .crashes = kAnyNumber, .sizes = {1, 4}},
+                     Pace::kSettled);
 }
 
 // Fewer, with every message in every order.

@@ -366,6 +366,10 @@ TEST(ReentranceExploration, H55_ThreeOwnersOfFiveLevels) {
 
 TEST(ReentranceExploration, H55_FiveOwnersTakeTurns) { expect_all_is_well(World(5, 5, {})); }
 
+TEST(ReentranceExploration, H55_FiveOwnersWithAFailureALossAWishAndALeaseThatEnds) {
+  expect_all_is_well(World(5, 5, {.failures = 1, .losses = 1, .wishes = 1, .lapses = 1}));
+}
+
 TEST(ReentranceExploration, H55_ALeaseThatRanOutLetsNobodyInAgain) {
   expect_all_is_well(World(2, 5, {.losses = 1, .lapses = 2}));
 }

@@ -120,6 +120,42 @@ TEST(RwExploration, H42_H43_H45_FiveInEveryMixArriveReleaseCancelAndCrashInEvery
   }
 }
 
+/// A line whose writers may become readers, and may go when they have just asked for that.
+class DowngradingLine : public SettledLine {
+ public:
+  using SettledLine::SettledLine;
+
+  [[nodiscard]] bool may_downgrade(int who) const {
+    return stands(who) == walk::Stands::kHolds && !slot(who).shares;
+  }
+  void downgrade(int who) { world().downgrade(who); }
+  void downgrade_and_give_up(int who) {
+    downgrade(who);
+    cancel(who);
+  }
+  void downgrade_and_crash(int who) {
+    downgrade(who);
+    crash(who);
+  }
+  [[nodiscard]] std::size_t key() const {
+    Fold fold;
+    fold.number(SettledLine::key());
+    for (int who = 0; who < count(); ++who) fold.flags({slot(who).shares});
+    return fold.sum();
+  }
+};
+
+TEST(RwExploration, H44_FiveInEveryMixOfWhomEveryWriterMayBecomeAReaderGiveUpOrCrash) {
+  for (const std::string& kinds : all_kinds(5)) {
+    if (kinds.size() < 5) continue;
+    for (const Watching watching : {Watching::kNearest, Watching::kDirectory}) {
+      walk::expect_all_is_well_when_settled(DowngradingLine(make(kinds, Started::kNo, watching)),
+                                            walk::Alike::kYes);
+    }
+    ASSERT_FALSE(HasFailure()) << kinds;
+  }
+}
+
 // ---- Every order of messages. -------------------------------------------------------------------
 
 TEST(RwExploration, StrangersArriveAndLeaveAsTheyLike) {
@@ -178,6 +214,12 @@ TEST(RwExploration, H44_ADowngradeWhoseLeaseEndsOrWhoseNodeIsDeleted) {
     expect_all_is_well(make(kinds, Started::kInOrder),
                        {.deletions = 1, .heartbeats = 1, .downgrades = 1});
   }
+}
+
+TEST(RwExplorationFinds, H44_ADowngradeThatLetsAWriterInAmongFiveWhoComeAndGo) {
+  const World world = make("wwwww", Started::kNo, Watching::kNearest, Mutant::kReadersNotCounted);
+  walk::expect_found(walk::Settled<DowngradingLine>(DowngradingLine(world), walk::Alike::kYes),
+                     "w4 holds although");
 }
 
 TEST(RwExplorationFinds, H44_AWriterThatDoesNotSeeTheReaderInItsPredecessorsPlace) {

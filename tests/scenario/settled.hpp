@@ -26,6 +26,11 @@ enum class Alike { kNo, kYes };
 ///     void settle();                         // Everything arrives.
 ///     std::size_t key() const;
 ///     std::string violation();               // Of a world at rest.
+///
+/// and, if its holders may become less than they are,
+///
+///     bool may_downgrade(int who) const;
+///     void downgrade(int), downgrade_and_give_up(int), downgrade_and_crash(int);
 template <class Model>
 class Settled {
  public:
@@ -44,6 +49,12 @@ class Settled {
       if (stands == Stands::kWaits) add(steps, "cancel", who, &Model::cancel);
       if (stands == Stands::kWaits || stands == Stands::kHolds) {
         add(steps, "crash", who, &Model::crash);
+      }
+      if constexpr (requires { model_.may_downgrade(who); }) {
+        if (!model_.may_downgrade(who)) continue;
+        add(steps, "downgrade", who, &Model::downgrade);
+        add(steps, "downgrade and give up", who, &Model::downgrade_and_give_up);
+        add(steps, "downgrade and crash", who, &Model::downgrade_and_crash);
       }
     }
     return steps.take();

@@ -61,6 +61,12 @@ class SettledLine {
     return world_.violations().empty() ? std::string() : world_.violations().front();
   }
 
+ protected:
+  World& world() { return world_; }
+  [[nodiscard]] const Slot& slot(int who) const {
+    return world_.slots()[static_cast<std::size_t>(who)];
+  }
+
  private:
   World world_;
   std::map<std::string, int> whose_;  ///< Every entry there has ever been.
