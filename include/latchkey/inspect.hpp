@@ -104,9 +104,11 @@ class LATCHKEY_EXPORT QueueWatch {
 
 /// Asks whoever holds with `node` (its full path) to let go: see Lease::release_requested(). An
 /// entry of ours keeps what it says about its owner; the data of any other is overwritten, in
-/// Curator's way.
-/// Errors: kNoNode (it has let go), kInvalidOption (the node belongs to no session: perhaps the
-/// lock itself was named), and those of Session::get() and Session::set().
+/// Curator's way. A leader or candidate of an Election cannot be asked: the data of its entry is
+/// its id, and has to stay. Let it resign, or remove the entry.
+/// Errors: kNoNode (it has let go), kInvalidOption (an election's entry, or the node belongs to no
+/// session: perhaps the lock itself was named; in either case nothing is changed), and those of
+/// Session::get() and Session::set().
 ///
 ///     auto asked = revoke(session, "/locks/invoices/" + holder->node, deadline_in(2s));
 LATCHKEY_EXPORT Result<void> revoke(Session& session, const Path& node, Deadline deadline);

@@ -223,6 +223,12 @@ std::string node_prefix(std::string_view guid, Tag tag, std::string_view lock_na
   return prefix;
 }
 
+bool is_candidate(std::string_view child) {
+  const std::optional<Place> place = parse_place(child);
+  return place && !place->guid.empty() && place->lock_name.empty() &&
+         child.starts_with(node_prefix(place->guid, Tag::kLatch));
+}
+
 bool is_lock_name(std::string_view name) {
   if (name.empty() || name.find('/') != std::string_view::npos ||
       name.find(kNamedTag) != std::string_view::npos) {

@@ -66,6 +66,10 @@ enum class Tag { kLock, kRead, kWrite, kLatch, kLease };
 /// the text `_lock_`, which would make the node's name ambiguous, nor control characters.
 [[nodiscard]] bool is_lock_name(std::string_view name);
 
+/// Is this the entry of a candidate of an election, ours or Curator's? Its data is the candidate's
+/// id, and nothing else may stand there.
+[[nodiscard]] bool is_candidate(std::string_view child);
+
 /// The children of a semaphore's path: the queue in front, and the permits. Where there are permits
 /// there is `leases`; `locks` may be gone while nobody queues, and says nothing by itself.
 inline constexpr std::string_view kLocks = "locks";

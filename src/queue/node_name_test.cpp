@@ -180,6 +180,14 @@ TEST(NodeName, LockNamesThatWouldBeAmbiguousAreRefused) {
   EXPECT_FALSE(is_lock_name(std::string_view("a\0b", 3)));
 }
 
+TEST(NodeName, ACandidateOfAnElectionIsToldFromALockThatIsNamedLikeOne) {
+  EXPECT_TRUE(is_candidate(node_prefix(kUuid, Tag::kLatch) + "0000000042"));
+  EXPECT_FALSE(is_candidate(node_prefix(kUuid, Tag::kLock) + "0000000042"));
+  EXPECT_FALSE(is_candidate(node_prefix(kUuid, Tag::kLock, "latch-x") + "0000000042"));
+  EXPECT_FALSE(is_candidate(node_prefix(kUuid, Tag::kLatch)));
+  EXPECT_FALSE(is_candidate(""));
+}
+
 TEST(NodeName, AGuidIsAVersion4Uuid) {
   EXPECT_EQ(format_guid(0, 0), "00000000-0000-4000-8000-000000000000");
   EXPECT_EQ(format_guid(~0ULL, ~0ULL), "ffffffff-ffff-4fff-bfff-ffffffffffff");

@@ -1,7 +1,9 @@
 #include "latchkey/inspect.hpp"
 
+#include <string_view>
 #include <utility>
 
+#include "queue/node_name.hpp"
 #include "queue/owner.hpp"
 #include "recipes/observer.hpp"
 #include "recipes/survey.hpp"
@@ -20,6 +22,14 @@ Result<Queue> inspect(Session& session, const Path& directory, Deadline deadline
 }
 
 Result<void> revoke(Session& session, const Path& node, Deadline deadline) {
+  const std::string_view entry_name =
+      std::string_view(node.text()).substr(node.text().rfind('/') + 1);
+  if (queue::is_candidate(entry_name)) {
+    return Error(Code::kInvalidOption,
+                 "revoke " + node.text() +
+                     ": a candidate of an election cannot be asked: its data is its name, which "
+                     "the request would overwrite; let it resign, or remove the entry");
+  }
   // The server we are at may not have heard of the entry yet.
   if (const auto synced = session.sync(node, deadline); !synced) return synced.error();
   while (true) {

@@ -5,6 +5,7 @@
 #include "integration/election_fixture.hpp"
 #include "integration/fake_server.hpp"
 #include "integration/watch_count.hpp"
+#include "latchkey/inspect.hpp"
 #include "queue/delay_note.hpp"
 #include "queue/lock_delay.hpp"
 
@@ -45,6 +46,24 @@ bool never_go_down(const Sights& sights) {
     if (sight && *sight) tokens.push_back((*sight)->token);
   }
   return std::is_sorted(tokens.begin(), tokens.end());
+}
+
+TEST_P(LeaderTest, CannotBeAskedToLetGoAndKeepsItsName) {
+  const Election leads_now(open(), directory, {.id = "first", .take_over_delay = 30s});
+  ASSERT_TRUE(leads(leads_now));
+  const std::string entry = directory + "/" + witness.queue(directory).at(0);
+  const auto before = witness.session().get(entry, soon());
+  ASSERT_TRUE(ok(before));
+
+  const auto asked = revoke(witness.session(), entry, soon());
+
+  ASSERT_TRUE(fails_with(asked, Code::kInvalidOption));
+  EXPECT_THAT(asked.error().message(), testing::HasSubstr("election"));
+  const auto after = witness.session().get(entry, soon());
+  ASSERT_TRUE(ok(after));
+  EXPECT_EQ(after->data, before->data);
+  EXPECT_EQ(after->stat.version, before->stat.version);
+  EXPECT_EQ(leads_now.state(), ElectionState::kLeading);
 }
 
 TEST_P(LeaderTest, IsWhoeverLeadsNow) {
