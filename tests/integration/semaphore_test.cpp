@@ -120,6 +120,45 @@ TEST_P(SemaphoreTest, H47_ReleasesInEveryOrderWakeOneAfterTheOther) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST_P(SemaphoreTest, H47_OnlyTheHeadWatchesTheLeasesAndAReturnedPermitWakesNobodyElse) {
+  make_layout("2");
+  std::vector<Lease> holders;
+  for (int i = 0; i < 2; ++i) holders.push_back(take_permits(open(), 1, 2));
+  std::vector<Proxied> sessions;
+  std::vector<std::unique_ptr<Waiter>> waiters;
+  for (std::size_t i = 0; i < 4; ++i) {
+    sessions.push_back(open_proxied());
+    waiters.push_back(std::make_unique<Waiter>(semaphore(sessions[i].session).permits()));
+    ASSERT_TRUE(witness.queue_reaches(locks, i + 1));
+  }
+  ASSERT_TRUE(witness.queue_reaches(leases, 3)) << "two that count, and the head's";
+  // Whatever is watched and not on data is a list.
+  const auto watched_lists = [&] { return watches_of_all(service()) - witness.watches_below(""); };
+  EXPECT_TRUE(eventually([&] { return watched_lists() == 1; })) << watched_lists();
+  const auto about_the_leases = [&](const TrafficRecord& record) {
+    return record.path.starts_with(leases);
+  };
+  EXPECT_GT(sessions[0].proxy->log().count(about_the_leases), 0U);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(sessions[i].proxy->log().count(about_the_leases), 0U) << i;
+  }
+
+  holders[0].release();
+
+  ASSERT_TRUE(waiters[0]->holds());
+  ASSERT_TRUE(witness.queue_reaches(locks, 3));
+  ASSERT_TRUE(witness.queue_reaches(leases, 3)) << "the next is the head";
+  EXPECT_TRUE(eventually([&] { return watched_lists() == 1; })) << watched_lists();
+  const auto is_event = [](const TrafficRecord& record) {
+    return record.direction == Direction::kToClient && record.op == Op::kNotification;
+  };
+  for (std::size_t i = 2; i < 4; ++i) {
+    EXPECT_EQ(sessions[i].proxy->log().count(is_event), 0U) << i;
+    EXPECT_EQ(sessions[i].proxy->log().count(about_the_leases), 0U) << i;
+  }
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_FALSE(waiters[i]->has_answer()) << i;
+}
+
 TEST_P(SemaphoreTest, WhatIsNoSemaphoreIsNotResized) {
   make_node(witness.session(), directory, "somebody's own words");
   make_node(witness.session(), directory + "/child");
