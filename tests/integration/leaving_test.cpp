@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -75,6 +77,10 @@ std::vector<Row> rows() {
 Task wait_by_coroutine(Lock lock) {
   // Never resumed: its owner destroys it.
   Result<Lease> lease = co_await lock.lock_async(soon());
+}
+
+Task downgrade_by_coroutine(RwLock lock, Lease writing) {
+  Result<Lease> lease = co_await lock.downgrade_async(std::move(writing), soon());
 }
 
 class LeavingTest : public MutexTest {
@@ -184,6 +190,88 @@ TEST_P(LeavingTest, H73_WhoeverGivesUpDuringALockDelayLeavesNothing) {
 
   EXPECT_TRUE(no_watch_is_left()) << watches_of_all(service());
   EXPECT_TRUE(no_thread_is_left()) << threads() << " after " << threads_before;
+}
+
+/// A writer whose wish to read on does not reach the server, and who gives that up.
+TEST_P(LeavingTest, H44_WhoeverGivesUpADowngradeLeavesNoNodeNoWatchAndNoThread) {
+  Proxied one = open_proxied();
+  const RwLock lock(one.session, directory);
+  const int before = threads();
+  using GiveUp = std::function<void(Lease)>;
+  const std::vector<std::pair<const char*, GiveUp>> ways{
+      {"timed out",
+       [&](Lease writing) {
+         EXPECT_TRUE(
+             fails_with(lock.downgrade(std::move(writing), deadline_in(100ms)), Code::kTimedOut));
+       }},
+      {"cancelled",
+       [&](Lease writing) {
+         std::stop_source stop;
+         auto future =
+             lock.downgrade_async(std::move(writing), soon()).stopped_by(stop.get_token()).future();
+         stop.request_stop();
+         EXPECT_TRUE(fails_with(future.get(), Code::kCancelled));
+       }},
+      {"a callback that throws",
+       [&](Lease writing) {
+         Recorder<std::string> told;
+         lock.downgrade_async(std::move(writing), deadline_in(100ms))
+             .then([told](Result<Lease> lease) {
+               told.add(lease ? "held" : std::string(name(lease.error().code())));
+               throw std::runtime_error("from a callback");
+             });
+         ASSERT_TRUE(told.wait_for(1));
+         EXPECT_EQ(told.last(), "TimedOut");
+       }},
+      {"destroyed",
+       [&](Lease writing) { const Task task = downgrade_by_coroutine(lock, std::move(writing)); }},
+  };
+  for (const auto& [way, give_up] : ways) {
+    SCOPED_TRACE(way);
+    auto writing = lock.write().lock(soon());
+    ASSERT_TRUE(ok(writing));
+    one.proxy->hold(Hold::kToServer);
+
+    give_up(std::move(*writing));
+
+    one.proxy->release();
+    EXPECT_TRUE(witness.is_quiet(directory));
+  }
+  EXPECT_TRUE(no_watch_is_left()) << watches_of_all(service());
+  EXPECT_TRUE(eventually([&] { return threads() <= before; })) << threads() << " after " << before;
+}
+
+TEST_P(LeavingTest, HandlersOfAnElectionThatThrowHarmNobody) {
+  Recorder<std::string> seen;
+  const LeaderWatch watch(session, directory, [seen](Result<std::optional<Leader>> leader) {
+    seen.add(leader && *leader ? (*leader)->id : "nobody");
+    throw std::runtime_error("from an observer");
+  });
+  Recorder<ElectionState> told;
+  Election first(session, directory, {.id = "first", .on_change = [told](const auto& news) {
+                                        told.add(news.state);
+                                        throw std::runtime_error("from a candidate");
+                                      }});
+  ASSERT_TRUE(eventually([&] { return first.state() == ElectionState::kLeading; }));
+  Election second(keeper, directory, {.id = "second"});
+  ASSERT_TRUE(witness.queue_reaches(directory, 2));
+
+  first.resign();
+  ASSERT_TRUE(eventually([&] { return second.state() == ElectionState::kLeading; }));
+  second.close();
+  ASSERT_TRUE(eventually([&] { return first.state() == ElectionState::kLeading; }));
+  first.close();
+
+  using enum ElectionState;
+  ASSERT_TRUE(told.wait_for(4));
+  EXPECT_THAT(told.all(), testing::ElementsAre(kLeading, kQueued, kLeading, kClosed));
+  const auto has_seen = [&](const char* id) {
+    const auto all = seen.all();
+    return std::count(all.begin(), all.end(), id) > 0;
+  };
+  EXPECT_TRUE(eventually([&] { return has_seen("second") && seen.last() == "nobody"; }))
+      << testing::PrintToString(seen.all());
+  EXPECT_TRUE(ok(session.sync("/", soon()))) << "the session goes on";
 }
 
 TEST_P(LeavingTest, CandidatesAndObserversThatAreDestroyedLeaveNothing) {
