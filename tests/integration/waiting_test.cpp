@@ -447,26 +447,60 @@ TEST_P(WaitingTest, FalseMeansBusyAndEverythingElseIsThrown) {
   }
 }
 
-TEST_P(WaitingTest, MisuseInTheStandardsDressIsThrownNotAHang) {
-  const Session session = open();
-  Lockable lock(mutex(session));
-  EXPECT_THROW(lock.unlock(), std::system_error) << "held by nobody";
-  lock.lock();
-  EXPECT_THROW(lock.lock(), std::system_error) << "recursion";
-  std::jthread([&] { EXPECT_THROW(lock.unlock(), std::system_error) << "a stranger"; }).join();
-  lock.unlock();
+/// What a façade throws, as a code; none if it throws nothing.
+template <class Misuse>
+std::error_code thrown_by(Misuse misuse) {
+  try {
+    misuse();
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
+}
+const auto kNotPermitted = std::make_error_code(std::errc::operation_not_permitted);
+const auto kWouldDeadlock = make_error_code(Code::kWouldDeadlock);
 
-  SharedLockable shared(RwLock(session, directory + "-rw"));
-  EXPECT_THROW(shared.unlock_shared(), std::system_error);
-  const std::shared_lock reading(shared);
-  EXPECT_THROW(shared.lock(), std::system_error) << "an upgrade would wait for itself";
+TEST_P(WaitingTest, MisuseInTheStandardsDressIsThrownNotAHang) {
+  Lockable lock(mutex(open()));
+  EXPECT_EQ(thrown_by([&] { lock.unlock(); }), kNotPermitted) << "held by nobody";
+  lock.lock();
+  EXPECT_EQ(thrown_by([&] { lock.lock(); }), kWouldDeadlock) << "recursion";
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(lock.try_lock()); }), kWouldDeadlock);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(lock.try_lock_for(1h)); }), kWouldDeadlock);
   std::jthread([&] {
-    const std::shared_lock beside(shared);
-    EXPECT_TRUE(beside.owns_lock());
+    EXPECT_EQ(thrown_by([&] { lock.unlock(); }), kNotPermitted) << "a stranger";
+    EXPECT_EQ(thrown_by([&] { static_cast<void>(lock.lease()); }), kNotPermitted);
   }).join();
-  std::jthread([&] { EXPECT_FALSE(shared.try_lock()); }).join();
-  EXPECT_THROW(shared.unlock(), std::system_error) << "held, but shared";
-  EXPECT_THROW(static_cast<void>(lock.lease()), std::system_error) << "not held any more";
+  EXPECT_EQ(lock.lease().state(), LeaseState::kHeld) << "whatever others tried";
+  lock.unlock();
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(lock.lease()); }), kNotPermitted);
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+TEST_P(WaitingTest, MisuseOfReadersAndWritersInTheStandardsDressIsThrownNotAHang) {
+  SharedLockable shared(RwLock(open(), directory));
+  EXPECT_EQ(thrown_by([&] { shared.unlock_shared(); }), kNotPermitted);
+  EXPECT_EQ(thrown_by([&] { shared.unlock(); }), kNotPermitted);
+  {
+    const std::shared_lock reading(shared);
+    EXPECT_EQ(thrown_by([&] { shared.lock(); }), kWouldDeadlock)
+        << "an upgrade would wait for itself";
+    EXPECT_EQ(thrown_by([&] { shared.lock_shared(); }), kWouldDeadlock);
+    EXPECT_EQ(thrown_by([&] { static_cast<void>(shared.try_lock()); }), kWouldDeadlock);
+    EXPECT_EQ(thrown_by([&] { static_cast<void>(shared.try_lock_shared_for(1h)); }),
+              kWouldDeadlock);
+    EXPECT_EQ(thrown_by([&] { shared.unlock(); }), kNotPermitted) << "held, but shared";
+    std::jthread([&] {
+      EXPECT_EQ(thrown_by([&] { shared.unlock_shared(); }), kNotPermitted) << "a stranger";
+      const std::shared_lock beside(shared);
+      EXPECT_TRUE(beside.owns_lock());
+    }).join();
+    std::jthread([&] { EXPECT_FALSE(shared.try_lock()); }).join();
+  }
+  const std::unique_lock writing(shared);
+  EXPECT_EQ(thrown_by([&] { shared.lock(); }), kWouldDeadlock);
+  EXPECT_EQ(thrown_by([&] { shared.lock_shared(); }), kWouldDeadlock);
+  EXPECT_EQ(thrown_by([&] { shared.unlock_shared(); }), kNotPermitted) << "held, but alone";
 }
 
 TEST_P(WaitingTest, H55_AThreadThatEndedIsNobodysOwner) {
