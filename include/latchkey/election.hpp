@@ -27,6 +27,11 @@ namespace latchkey::inline v0 {
 ///        └────┬────────┘
 ///             ▼
 ///     kFailed or kClosed, which are final
+///
+/// Whoever is asked reads the clock:
+///
+///     const Election election(session, "/schedulers");
+///     if (election.state() == ElectionState::kLeading) use(*election.token());
 enum class ElectionState {
   kQueued,  ///< In the queue, or about to be: after a term the next try waits for a back-off.
   kLeading,
@@ -132,6 +137,9 @@ class LATCHKEY_EXPORT Election {
 };
 
 /// Who leads, as an observer sees it. Advisory (H76): compare tokens.
+///
+///     auto now = leader(session, "/schedulers", deadline_in(2s));
+///     if (now && *now && (*now)->token >= largest_seen) std::cout << (*now)->id << " leads\n";
 struct Leader {
   std::string id;  ///< The node's data; empty if we may not read it.
   Token token{0};

@@ -76,6 +76,8 @@ enum class Code {
 };
 
 /// Whether the server may have carried out the request although it failed for us.
+///
+///     if (!result && result.error().effect() == Effect::kUnknown) look_first();
 enum class Effect {
   kNone,     ///< Certainly not carried out.
   kUnknown,  ///< Carried out or not: read before you repeat it.

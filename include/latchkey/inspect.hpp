@@ -17,6 +17,11 @@
 namespace latchkey::inline v0 {
 
 /// One child of a lock's directory, as far as its name, stat and data tell.
+///
+///     for (const QueueEntry& entry : queue->entries) {
+///       if (entry.standing != QueueEntry::Standing::kWaits) continue;
+///       std::cout << entry.position << ' ' << entry.host << ' ' << entry.pid << '\n';
+///     }
 struct LATCHKEY_EXPORT QueueEntry {
   enum class Standing {
     kHolds,
@@ -48,6 +53,10 @@ struct LATCHKEY_EXPORT QueueEntry {
   friend bool operator==(const QueueEntry&, const QueueEntry&) = default;
 };
 
+/// What inspect() has seen.
+///
+///     if (!queue->exists) std::cout << queue->directory << " is not in use\n";
+///     for (const std::string& warning : queue->warnings) std::clog << warning << '\n';
 struct LATCHKEY_EXPORT Queue {
   std::string directory;
   bool exists = false;

@@ -23,6 +23,8 @@
 namespace latchkey::inline v0 {
 
 /// The life of a created node.
+///
+///     CreateOptions note{.lifetime = Lifetime::kTtl, .ttl = 1h};
 enum class Lifetime {
   kPersistent,
   kEphemeral,  ///< Until the session ends.
@@ -30,6 +32,10 @@ enum class Lifetime {
   kTtl,        ///< Until it has had no child and no change for CreateOptions::ttl.
 };
 
+/// Who chooses the end of its name.
+///
+///     CreateOptions entry{.naming = Naming::kSequential};
+///     auto made = session.create("/jobs/job-", "", entry, deadline);  // "/jobs/job-0000000007"
 enum class Naming {
   kAsGiven,
   kSequential,  ///< The server appends ten digits that grow with every create in that directory.
@@ -48,11 +54,17 @@ struct CreateOptions {
 
 /// The node's final path, and its Stat if the server told it: it does outside a Multi, and inside
 /// one from 3.8.2 on if Multi::create_stat asks for it.
+///
+///     Result<Created> made = session.call(Create{"/config", "v1"}, deadline);
+///     if (made) std::cout << made->path << '\n';
 struct Created {
   std::string path;
   std::optional<Stat> stat;
 };
 
+/// Makes a node whose parent is there already.
+///
+///     auto made = session.call(Create{"/config", "v1", {.acl = creator_acl()}}, deadline);
 struct Create {
   using Value = Created;
   Path path;
@@ -78,18 +90,26 @@ struct Exists {
   Watcher watcher = {};
 };
 
+/// What is in a node.
+///
+///     if (node) std::cout << node->data << ", version " << node->stat.version << '\n';
 struct Node {
   std::string data;
   Stat stat;
 };
 
 /// The watcher fires on change or deletion; it is set only if the node is there.
+///
+///     Result<Node> node = session.call(Get{"/config", watcher}, deadline);
 struct Get {
   using Value = Node;
   Path path;
   Watcher watcher = {};
 };
 
+/// Replaces the data of a node that is there: kBadVersion if somebody else did meanwhile.
+///
+///     auto stat = session.call(Set{"/config", "v2", node->stat.version}, deadline);
 struct Set {
   using Value = Stat;
   Path path;
@@ -97,6 +117,10 @@ struct Set {
   std::int32_t version = -1;
 };
 
+/// The names of a node's children, in no order, and the node's own Stat.
+///
+///     Result<ChildList> members = session.call(Children{"/members"}, deadline);
+///     for (const std::string& name : members->names) std::cout << name << '\n';
 struct ChildList {
   std::vector<std::string> names;
   Stat stat;
@@ -111,11 +135,17 @@ struct Children {
   Watcher watcher = {};
 };
 
+/// Who may do what with a node.
+///
+///     for (const Acl& entry : node_acl->acl) show(entry);
 struct NodeAcl {
   std::vector<Acl> acl;
   Stat stat;
 };
 
+/// Reads that.
+///
+///     Result<NodeAcl> who = session.call(GetAcl{"/config"}, deadline);
 struct GetAcl {
   using Value = NodeAcl;
   Path path;
@@ -143,6 +173,8 @@ struct Sync {
 
 /// Fails the Multi it is part of unless the node exists with this version. On its own it is sent as
 /// a Multi of one.
+///
+///     Multi guarded{{Check{"/state", 4}, Set{"/config", "v2"}}};
 struct Check {
   using Value = void;
   Path path;
@@ -199,6 +231,10 @@ struct ChildrenCount {
   Path path;
 };
 
+/// One credential that the server has accepted.
+///
+///     auto us = session.call(WhoAmI{}, deadline);
+///     for (const Identity& one : *us) std::cout << one.scheme << ' ' << one.user << '\n';
 struct Identity {
   std::string scheme;
   std::string user;
@@ -211,6 +247,9 @@ struct WhoAmI {
   using Value = std::vector<Identity>;
 };
 
+/// How far a persistent watch sees.
+///
+///     AddWatch one{"/config", WatchMode::kPersistent, watcher};
 enum class WatchMode {
   kPersistent,           ///< Every change of the node and of its list of children.
   kPersistentRecursive,  ///< Creations, deletions and changes of data at or below the path.
@@ -230,6 +269,9 @@ struct AddWatch {
   Watcher watcher;
 };
 
+/// Which watches are meant.
+///
+///     auto removed = session.call(RemoveWatches{"/config", WatchKind::kData}, deadline);
 enum class WatchKind {
   kChildren,
   kData,

@@ -9,7 +9,13 @@
 namespace latchkey::inline v0 {
 
 /// On whose behalf a RecursiveMutex is held: a request, a job, a coroutine. Copies are the same
-/// owner; two that were made apart never are. Thread safety: immutable.
+/// owner; two that were made apart never are.
+///
+///     const Owner job;         // For as long as the job runs, whichever thread that is on.
+///     const Owner same = job;  // The same owner.
+///     const Owner other;       // Another.
+///
+/// Thread safety: immutable.
 class LATCHKEY_EXPORT Owner {
  public:
   Owner();

@@ -12,6 +12,8 @@
 namespace latchkey::inline v0 {
 
 /// Whom a waiter watches. Both grant alike; they differ in what a release costs.
+///
+///     RwLock table(session, "/locks/table", {.watch = WatchPolicy::kTargeted});
 enum class WatchPolicy {
   kTargeted,   ///< The one entry that stands in its way: a release wakes whom it concerns.
   kDirectory,  ///< The directory: every change wakes everyone, each of whom lists again.

@@ -91,6 +91,11 @@ struct OperationReport {
   Code code = Code::kServerError;  ///< Meaningful if not ok.
 };
 
+/// How much a line of the log matters.
+///
+///     const auto log = [](LogLevel level, std::string_view text) {
+///       if (level >= LogLevel::kWarning) std::clog << text << '\n';
+///     };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 /// When a session ends whose process has died. A Latchkey server behind a "unix:" address sees its

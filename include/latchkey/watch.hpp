@@ -10,6 +10,8 @@
 namespace latchkey::inline v0 {
 
 /// What happened to a watched node.
+///
+///     const auto has_gone = [](EventKind kind) { return kind == EventKind::kDeleted; };
 enum class EventKind {
   kCreated,
   kDeleted,
@@ -20,6 +22,9 @@ enum class EventKind {
   kUnknown,       ///< A newer server's event: look again.
 };
 
+/// What a watcher is told: look again, for more may have happened since.
+///
+///     const auto log = [](const WatchEvent& event) { std::clog << event.kind << event.path; };
 struct WatchEvent {
   EventKind kind = EventKind::kUnknown;
   std::string path;

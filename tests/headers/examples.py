@@ -8,7 +8,8 @@ An example is a block of doc comment lines that are indented by four:
 
 Each becomes the body of a function of its own, after prelude.hpp, which declares what examples take
 for granted. A block with lines drawn in it is a picture and is only counted. Fails on a block that
-is neither, and on a public name that no example of its header shows. Prints what it found.
+is neither, on a public type without an example in its own comment, and on any other public name
+that no example of its header shows. Prints what it found.
 """
 
 import pathlib
@@ -94,14 +95,20 @@ class Header:
     def find_unshown(self):
         code = [line.split("//")[0] for example in self.examples for line in example.lines]
         shown = set(re.findall(r"\w+", " ".join(code)))
-        for name, first, last in public_names(self.lines):
+        types = set()  # Those with an example: a specialization needs none.
+        for name, is_type, first, last in public_names(self.lines):
             own = any(first <= example.line < last for example in self.examples)
-            if not own and name not in shown:
+            if own and is_type:
+                types.add(name)
+            elif is_type and name not in types:
+                self.complain(last, f"{name} has no example: a type needs one of its own")
+            elif not own and name not in shown:
                 self.complain(last, f"{name} has no example, and no other in this header shows it")
 
 
-def public_names(lines: list[str]) -> Iterator[tuple[str, int, int]]:
-    """Every name declared in latchkey itself: the name, the first line of its comment, its line.
+def public_names(lines: list[str]) -> Iterator[tuple[str, bool, int, int]]:
+    """Every name declared in latchkey itself: the name, whether it is a class, struct or enum, the
+    first line of its comment, its line.
 
     Public headers are laid out by clang-format: what is declared in a namespace starts a line.
     """
@@ -121,7 +128,7 @@ def public_names(lines: list[str]) -> Iterator[tuple[str, int, int]]:
             if not re.search(r"[;{]$|[;{]\s*//", line) and "{" not in line:
                 continue
             if name := declared(text):
-                yield name, comment or number, number
+                yield name, bool(TYPE.match(text)), comment or number, number
             head, comment = [], 0
         elif not line.strip():
             comment = 0

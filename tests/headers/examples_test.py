@@ -28,6 +28,9 @@ BAD = [
              "void light();\n\nclass Lamp {};\n"),
     ("Lamp", "class Lamp {};\n\n/// Another's example.\n///\n///     light();\nvoid light();\n"),
     ("Lamp", "enum class Lamp { kOn, kOff };\n"),
+    ("Lamp", "/// Only another's example shows it.\nstruct Lamp {};\n\n"
+             "/// Lights it.\n///\n///     light(Lamp());\nvoid light(Lamp lamp);\n"),
+    ("Wick", GOOD + "\nenum class Wick { kLong, kShort };\n"),
     ("Lamp", "using Lamp = int;\n"),
     ("light", "[[nodiscard]] LATCHKEY_EXPORT int light(int how,\n"
               "                                        int often);\n"),
@@ -43,6 +46,9 @@ BAD = [
 FINE = [
     GOOD,
     GOOD + "\nclass Wick;\n",
+    GOOD + "\ntemplate <>\nclass Lamp<void> {\n};\n",
+    GOOD + "\nusing Lamps = int;\n\n/// Lights them.\n///\n///     light(Lamps());\n"
+           "void light(Lamps lamps);\n",
     GOOD + "\nLamp& operator<<(Lamp& lamp, int how);\n",
     GOOD + "\nclass Lamp::Wick {\n};\n",
     GOOD + "\nnamespace detail {\n\nclass Wick {\n};\n\n}  // namespace detail\n",
