@@ -107,6 +107,11 @@ struct ElectionOptions {
 ///       if (news.state == ElectionState::kLeading) scheduler->start(*news.token, news.over);
 ///     }});
 ///
+/// It is no Lock, and gives no Lease: it has many terms, one after the other, and whoever waits for
+/// one hears of it by on_change, which also brings the term's token and its `over`, or looks at
+/// state() and token(). Whoever wants to wait for one term with a deadline, a future or co_await,
+/// or a guard() for it, takes a Mutex, or run_while_held() with AfterLoss::kRequeue.
+///
 /// Leadership is a lock hold with a token: what the leader writes has to carry it (H73). Entries
 /// are named as those of Curator's LeaderLatch. A lost connection costs neither the term nor the
 /// place in the queue, as long as the session's lease lasts. examples/leader.cpp shows all of it.
