@@ -46,10 +46,14 @@ class LATCHKEY_EXPORT Lock {
   /// place in the queue is given up: at once if the server can be reached, otherwise as soon as it
   /// can, at the latest when the session ends.
   /// Errors: kTimedOut, kCancelled, kLost (somebody deleted our queue entry), kSessionLost,
-  /// kAuthFailed, kClosed, kNotAuthorized, kCounterExhausted, kKindMismatch (a semaphore where a
-  /// queue is wanted, or the other way round), kNoNode (the session's chroot does not exist),
-  /// kServerError; and, with nothing sent, kInvalidPath, kInvalidOption, kTooLarge, kForked,
-  /// kWouldDeadlock.
+  /// kAuthFailed, kClosed, kCounterExhausted, kKindMismatch (a semaphore where a queue is wanted,
+  /// or the other way round), kSizeMismatch and kInvalidOption (a semaphore that has another size,
+  /// none, or fewer permits than are wanted), kNoNode (the session's chroot does not exist),
+  /// kServerError; what a server refuses an entry or its directory with: kNotAuthorized,
+  /// kInvalidAcl, kNoChildrenForEphemerals, kQuotaExceeded, kTooManyEphemerals, kReadOnlyServer,
+  /// kUnimplemented, kBadArguments, and kOverloaded (it has too much to do: try again later); and,
+  /// with nothing sent, kOverloaded (this session has), kInvalidPath, kInvalidOption, kTooLarge,
+  /// kForked, kWouldDeadlock.
   [[nodiscard]] Result<Lease> lock(Deadline deadline, std::stop_token stop = {}) const {
     return lock_async(deadline, std::move(stop)).wait();
   }

@@ -68,7 +68,9 @@ struct MutexOptions {
 /// with kKindMismatch, and so do the permits of a Semaphore where a queue is. The service's root
 /// and its own /zookeeper are no place for a lock (kInvalidPath).
 ///
-/// Not re-entrant: a second lock() by the same caller queues behind the first; see RecursiveMutex.
+/// Not re-entrant: a second lock() by whoever holds it queues behind its own hold, until its
+/// deadline passes, and without one (Deadline::never()) it waits for ever. It cannot be refused: a
+/// Lease may be released by another thread. See RecursiveMutex.
 /// Thread safety: any thread; one Mutex may be used by many.
 class LATCHKEY_EXPORT Mutex : public Lock {
  public:
