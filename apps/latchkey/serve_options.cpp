@@ -85,7 +85,8 @@ void add_counts(CLI::App& command, ServerOptions& server) {
   add_limit(command, server, &ServerOptions::max_sessions_per_address,
             "Sessions opened from one address other than the loopback");
   add_limit(command, server, &ServerOptions::max_nodes, "Nodes in all");
-  add_limit(command, server, &ServerOptions::max_bytes, "Bytes of paths and data in all");
+  add_limit(command, server, &ServerOptions::max_bytes,
+            "Bytes of paths, data and each node's permissions");
   add_limit(command, server, &ServerOptions::max_ephemeral_bytes_per_session,
             "Bytes of paths of a session's ephemeral nodes, and 32 for each");
   add_limit(command, server, &ServerOptions::max_requests_per_connection,

@@ -83,7 +83,7 @@ struct ServerOptions {
   /// are still there, connected or not.
   std::size_t max_sessions_per_address = 20'000;
   std::size_t max_nodes = 10'000'000;
-  std::size_t max_bytes = std::size_t{4} << 30U;  ///< Of paths, data and permissions in all.
+  std::size_t max_bytes = std::size_t{4} << 30U;  ///< Of paths, data and each node's permissions.
   /// Of the paths of one session's ephemeral nodes, and 32 bytes for each of them; more are refused
   /// (QuotaExceeded). They all go at once with their session, and nobody is served meanwhile.
   std::size_t max_ephemeral_bytes_per_session = std::size_t{8} << 20U;

@@ -126,26 +126,16 @@ AclRef AclTable::share(AclList list) {
   if (list == *open_list()) return open_list();
   std::string encoding;
   wire::Writer{encoding}(list);
-  const std::size_t size = encoding.size();
-  const auto [entry, fresh] = lists_.try_emplace(std::move(encoding));
-  if (fresh) bytes_ += size;
-  std::weak_ptr<const AclList>& place = entry->second;
-  AclRef shared = place.lock();
-  if (shared) return shared;
-  shared = std::make_shared<const AclList>(std::move(list));
-  place = shared;
-  if (lists_.size() >= sweep_at_ || bytes_ >= sweep_at_bytes_) sweep();
+  const auto [entry, fresh] = lists_->try_emplace(std::move(encoding));
+  if (!fresh) return entry->second.lock();
+  // A key stays where it is for as long as its entry is there, and that goes with the list.
+  const auto forget = [lists = lists_, key = &entry->first](const AclList* gone) {
+    lists->erase(lists->find(*key));
+    delete gone;
+  };
+  AclRef shared(new AclList(std::move(list)), forget);
+  entry->second = shared;
   return shared;
-}
-
-void AclTable::sweep() {
-  std::erase_if(lists_, [this](const auto& entry) {
-    if (!entry.second.expired()) return false;
-    bytes_ -= entry.first.size();
-    return true;
-  });
-  sweep_at_ = std::max(kFewest, 2 * lists_.size());
-  sweep_at_bytes_ = std::max(kFewestBytes, 2 * bytes_);
 }
 
 }  // namespace latchkey::tree

@@ -56,31 +56,22 @@ struct Identity {
 /// Everybody may read: /zookeeper/config.
 [[nodiscard]] const AclRef& read_only_list();
 
-/// Makes equal lists share one copy, and forgets lists that no node uses any more (H94), though not
-/// at once: it sweeps when it has grown to twice of what the last sweep left.
+/// Makes equal lists share one copy, and forgets a list with the last who uses it (H94).
 ///
 ///     node.acl = table.share(*settle(request.acl, client.identities));
 ///
 /// Thread safety: one thread at a time.
 class AclTable {
  public:
+  /// What is shared may outlive the table.
   [[nodiscard]] AclRef share(AclList list);
-  /// Lists in use, and those that were not swept yet.
-  [[nodiscard]] std::size_t size() const { return lists_.size(); }
-  /// Of their encodings.
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  /// Lists in use.
+  [[nodiscard]] std::size_t size() const { return lists_->size(); }
 
  private:
-  /// So few lists, of so few bytes, are not worth a sweep.
-  static constexpr std::size_t kFewest = 64;
-  static constexpr std::size_t kFewestBytes = std::size_t{1} << 20U;
+  using Lists = std::unordered_map<std::string, std::weak_ptr<const AclList>>;  ///< By encoding.
 
-  void sweep();
-
-  std::unordered_map<std::string, std::weak_ptr<const AclList>> lists_;  ///< By encoding.
-  std::size_t bytes_ = 0;
-  std::size_t sweep_at_ = kFewest;
-  std::size_t sweep_at_bytes_ = kFewestBytes;
+  std::shared_ptr<Lists> lists_ = std::make_shared<Lists>();
 };
 
 }  // namespace latchkey::tree

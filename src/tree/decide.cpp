@@ -238,7 +238,9 @@ Err Tree::decide_part(const Caller& caller, const wire::SetAcl& set, Draft& draf
   if (!node) return Err::kNoNode;
   if (!allows(*node->acl, kAdmin, caller)) return Err::kNoAuth;
   if (!version_fits(set.version, node->aversion)) return Err::kBadVersion;
-  if (!has_room_for(size_in_bytes(*acl))) return Err::kQuotaExceeded;
+  if (!has_room_for(grown(size_in_bytes(*node->acl), size_in_bytes(*acl)))) {
+    return Err::kQuotaExceeded;
+  }
   node->aversion = next(node->aversion);
   node->acl = std::make_shared<const AclList>(*acl);
   change = {Change::Kind::kSetAcl, set.path, {}, std::move(*acl), 0, node->aversion};

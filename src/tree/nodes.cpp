@@ -81,17 +81,17 @@ wire::WireStat Node::stat() const {
 Nodes::Nodes() {
   Node root;
   root.data.emplace();
-  root.acl = open_list();
+  guard(root, open_list());
   bytes_ = kRoot.size();
   nodes_.emplace(kRoot, std::move(root));
   for (const char* path : {"/zookeeper", "/zookeeper/quota", "/zookeeper/config"}) {
     Node node;
     node.data.emplace();
-    node.acl = open_list();
+    guard(node, open_list());
     insert(path, std::move(node));
   }
   Node* config = edit("/zookeeper/config");
-  config->acl = read_only_list();
+  guard(*config, read_only_list());
   config->aversion = -1;
 }
 
@@ -131,6 +131,13 @@ void Nodes::put(Node& node, wire::Buffer data) {
   node.data = std::move(data);
 }
 
+void Nodes::guard(Node& node, AclRef acl) {
+  acl_bytes_ -= node.acl_bytes;
+  node.acl = std::move(acl);
+  node.acl_bytes = static_cast<std::uint32_t>(size_in_bytes(*node.acl));
+  acl_bytes_ += node.acl_bytes;
+}
+
 void Nodes::add_to_index(std::int64_t owner, std::string_view path) {
   if (!Owner::is_session(owner)) return;
   Owned& owned = ephemerals_[owner];
@@ -165,7 +172,7 @@ void Nodes::put_to_reapable(std::string_view path, const Node& node) {
 const Node& Nodes::create(const Change& change, std::int64_t zxid, std::int64_t time_ms) {
   Node node;
   node.data = change.data;
-  node.acl = acls_.share(change.acl);
+  guard(node, acls_.share(change.acl));
   node.czxid = node.mzxid = node.pzxid = zxid;
   node.ctime_ms = node.mtime_ms = time_ms;
   node.owner = change.owner;
@@ -202,6 +209,7 @@ void Nodes::remove(std::string_view path, std::int64_t zxid) {
     if (Node* top = edit(limited)) top->is_limited = false;
   }
   bytes_ -= key.size() + data_size(node.data);
+  acl_bytes_ -= node.acl_bytes;
   const std::string limited(quota_over(node, key));
   nodes_.erase(it);
   use(limited, -size, -1);
@@ -226,7 +234,7 @@ const Node& Nodes::set_data(const Change& change, std::int64_t zxid, std::int64_
 const Node& Nodes::set_acl(const Change& change) {
   Node* node = edit(change.path);
   LATCHKEY_ASSERT(node != nullptr);
-  node->acl = acls_.share(change.acl);
+  guard(*node, acls_.share(change.acl));
   node->aversion = change.version;
   return *node;
 }
@@ -302,10 +310,11 @@ void Nodes::visit(base::FunctionRef<void(std::string_view, const Node&)> visitor
 }
 
 void Nodes::restore(std::string path, Node node) {
-  node.acl = acls_.share(*node.acl);
+  guard(node, acls_.share(*node.acl));
   // The system nodes are there from the start; what is stored takes their place.
   if (Node* present = edit(path)) {
     put(*present, node.data);
+    acl_bytes_ -= present->acl_bytes;
     node.children = std::move(present->children);
     node.parent = present->parent;
     node.below = present->below;

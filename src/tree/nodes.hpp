@@ -44,6 +44,7 @@ struct Node {
   std::int32_t aversion = 0;
   std::uint32_t below = 0;                        ///< Nodes below it, at any depth.
   std::size_t bytes_below = 0;                    ///< Of their data.
+  std::uint32_t acl_bytes = 0;                    ///< What its list counts.
   bool is_limited = false;                        ///< It has a quota of its own.
   Node* parent = nullptr;                         ///< None for the root.
   std::unordered_set<std::string_view> children;  ///< Last parts, inside the keys of the children.
@@ -91,8 +92,11 @@ class Nodes {
   [[nodiscard]] std::size_t ephemeral_count() const { return ephemeral_count_; }
   /// Of paths and data.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  /// And of permission lists, each counted once.
-  [[nodiscard]] std::size_t bytes_in_all() const { return bytes_ + acls_.bytes(); }
+  /// And of permission lists, each counted for every node that has it: that is what a snapshot of
+  /// them takes, though in memory they share one (H94).
+  [[nodiscard]] std::size_t bytes_in_all() const { return bytes_ + acl_bytes_; }
+  /// Permission lists in memory, the open one and the server's own not among them.
+  [[nodiscard]] std::size_t lists() const { return acls_.size(); }
 
   /// Every node, a parent before its children, siblings in order of their names: equal trees are
   /// visited alike.
@@ -105,6 +109,8 @@ class Nodes {
   Node& insert(std::string path, Node node);
   /// Gives a node its data, and counts them wherever they are counted.
   void put(Node& node, wire::Buffer data);
+  /// The same with its list.
+  void guard(Node& node, AclRef acl);
   /// Adds a node to the index of its owner, or takes it out.
   void add_to_index(std::int64_t owner, std::string_view path);
   void take_from_index(std::int64_t owner, std::string_view path);
@@ -134,6 +140,7 @@ class Nodes {
   std::set<std::string, std::less<>> limited_;  ///< Paths with a quota.
   std::size_t ephemeral_count_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t acl_bytes_ = 0;
 };
 
 }  // namespace latchkey::tree

@@ -64,7 +64,7 @@ class Packer {
     if (size_ >= kItemBytes) flush();
   }
   void add(SavedNode node) {
-    size_ += node.path.size() + (node.data ? node.data->size() : 0) + 100;
+    size_ += node.path.size() + (node.data ? node.data->size() : 0) + size_in_bytes(node.acl) + 100;
     item_.nodes.push_back(std::move(node));
     if (size_ >= kItemBytes) flush();
   }

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "base/random.hpp"
+#include "tree/tree.hpp"
+
+// What counts towards the limits of a tree, and that what is gone does not.
+namespace latchkey::tree {
+namespace {
+
+using wire::Err;
+using wire::Op;
+
+constexpr SessionId kAnn = 11;
+constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
+constexpr std::size_t kMostNodes = 2'000;
+
+const auto nobody = [](PeerId) { return std::span<const Identity>(); };
+
+/// A list of about so many bytes; with another salt, another list.
+AclList list_of(std::size_t bytes, const std::string& salt = "") {
+  AclList list;
+  for (std::size_t at = 0; at < bytes; at += 1'000) {
+    wire::WireAcl entry;
+    entry.permissions = kAllPermissions;
+    entry.scheme = "digest";
+    entry.id = salt + std::to_string(at) + ":" + std::string(980, 'h');
+    list.push_back(entry);
+  }
+  return list;
+}
+
+Write create(std::string path, AclList list, std::string data = "",
+             wire::CreateMode mode = wire::CreateMode::kPersistent) {
+  return {Op::kCreate, wire::Create{std::move(path), std::move(data), std::move(list), mode}};
+}
+Write remove(std::string path) { return {Op::kDelete, wire::PathVersion{std::move(path), -1}}; }
+Write set_acl(std::string path, AclList list) {
+  return {Op::kSetAcl, wire::SetAcl{std::move(path), std::move(list), -1}};
+}
+
+class TreeBytesTest : public testing::Test {
+ protected:
+  TreeBytesTest() : tree_(limits()) {
+    static_cast<void>(tree_.apply(tree_.begin_epoch(++time_), nobody));
+    open();
+  }
+
+  static TreeLimits limits() {
+    TreeLimits limits;
+    limits.bytes = kMostBytes;
+    limits.nodes = kMostNodes;
+    limits.ephemeral_bytes_per_session = 10'000;
+    return limits;
+  }
+
+  void open() {
+    static_cast<void>(
+        tree_.apply(tree_.open_session(kAnn, 4'000, "secret-of-ann---", ++time_), nobody));
+  }
+
+  Verdict decide(const Write& write) { return tree_.decide({kAnn, super_}, write, ++time_); }
+
+  Err run(const Write& write) {
+    const Verdict verdict = decide(write);
+    if (verdict.record) static_cast<void>(tree_.apply(*verdict.record, nobody));
+    return verdict.err;
+  }
+
+  [[nodiscard]] std::vector<std::string> saved() const {
+    std::vector<std::string> items;
+    tree_.save([&](std::string_view item) { items.emplace_back(item); });
+    return items;
+  }
+
+  std::size_t bytes() const { return tree_.nodes().bytes_in_all(); }
+
+  std::vector<Identity> super_{{"super", ""}};
+  Tree tree_;
+  std::int64_t time_ = 1'000;
+};
+
+TEST_F(TreeBytesTest, H94_AListThatManyNodesShareCountsForEachOfThem) {
+  const AclList list = list_of(900'000);
+  int made = 0;
+
+  while (made < 100 && run(create("/" + std::to_string(made), list)) == Err::kOk) ++made;
+
+  EXPECT_EQ(made, 4);
+  EXPECT_EQ(run(create("/open", *open_list())), Err::kOk);
+  EXPECT_EQ(run(set_acl("/open", list)), Err::kQuotaExceeded);
+}
+
+TEST_F(TreeBytesTest, H94_ASnapshotIsNoLargerThanWhatIsAllowedAndNeitherIsAnItem) {
+  const AclList list = list_of(20'000);
+  int made = 0;
+  while (run(create("/" + std::to_string(made), list)) == Err::kOk) ++made;
+
+  const std::vector<std::string> items = saved();
+
+  std::size_t all = 0;
+  for (const std::string& item : items) {
+    EXPECT_LT(item.size(), 100'000U);
+    all += item.size();
+  }
+  EXPECT_GT(made, 150);
+  EXPECT_LT(all, kMostBytes + kMostBytes / 8);
+}
+
+TEST_F(TreeBytesTest, H94_WhoIsFullOfPermissionListsCanBeEmptied) {
+  const auto path = [](int i) { return "/" + std::to_string(i); };
+  const auto fresh = [](int i) { return list_of(500'000, std::to_string(i)); };
+  int made = 0;
+  while (made < 100 && run(create(path(made), fresh(made))) == Err::kOk) ++made;
+  ASSERT_LT(made, 10);
+
+  EXPECT_EQ(run(set_acl("/0", list_of(400'000, "less"))), Err::kOk);
+  EXPECT_EQ(run(set_acl("/0", fresh(0))), Err::kOk);
+  for (int i = 0; i < made; ++i) ASSERT_EQ(run(remove(path(i))), Err::kOk);
+
+  for (int i = 0; i < made; ++i) EXPECT_EQ(run(create(path(i), fresh(1'000 + i))), Err::kOk) << i;
+}
+
+TEST_F(TreeBytesTest, H94_WhateverComesAndGoesLeavesNothingCounted) {
+  const std::size_t base = bytes();
+  base::Random random(7);
+  const auto any_list = [&] {
+    return random.below(3) == 0 ? *open_list() : list_of(random.below(50'000) + 1, "shared");
+  };
+  std::vector<std::string> there;
+  for (int i = 0; i < 1'500; ++i) {
+    const std::uint64_t dice = random.below(4);
+    if (dice == 0 && !there.empty()) {
+      ASSERT_EQ(run(remove(there.back())), Err::kOk);
+      there.pop_back();
+    } else if (dice == 1 && !there.empty()) {
+      run(set_acl(there[random.below(there.size())], any_list()));
+    } else {
+      const auto mode = dice == 2 ? wire::CreateMode::kEphemeral : wire::CreateMode::kPersistent;
+      const std::string path = "/" + std::to_string(i);
+      const Err err = run(create(path, any_list(), std::string(random.below(5'000), 'x'), mode));
+      if (err == Err::kOk && mode == wire::CreateMode::kPersistent) there.push_back(path);
+    }
+    EXPECT_LE(bytes(), kMostBytes);
+    if (i % 200 == 0) {
+      static_cast<void>(tree_.apply(*tree_.close_session(kAnn, ++time_), nobody));
+      open();
+    }
+  }
+  Tree again;
+  for (const std::string& item : saved()) ASSERT_TRUE(again.load(item));
+  EXPECT_EQ(again.nodes().bytes_in_all(), bytes());
+
+  static_cast<void>(tree_.apply(*tree_.close_session(kAnn, ++time_), nobody));
+  open();
+  for (const std::string& path : there) ASSERT_EQ(run(remove(path)), Err::kOk);
+
+  EXPECT_EQ(bytes(), base);
+  EXPECT_EQ(tree_.nodes().lists(), 0U);
+}
+
+}  // namespace
+}  // namespace latchkey::tree
