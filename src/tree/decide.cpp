@@ -63,30 +63,22 @@ std::size_t grown(std::size_t before, std::size_t after) { return after - std::m
 
 }  // namespace
 
-Growth Tree::growth_of(const std::vector<Change>& changes) const {
-  Growth growth;
-  for (const Change& change : changes) {
-    std::size_t replaced = 0;
-    if (change.kind == Change::Kind::kCreate) {
-      ++growth.nodes;
-      growth.bytes += change.path.size();
-    } else if (change.kind == Change::Kind::kSetData) {
-      const std::optional<Shadow> node = look({}, change.path);
-      if (node) replaced = node->data_bytes;
-    }
-    growth.bytes += grown(replaced, size_of(change.data)) + size_in_bytes(change.acl);
+bool Tree::has_room_for(const Growth& more, const Caller& caller, const Draft& draft) const {
+  Growth coming = pending_.growth(caller.session);
+  coming += draft.growth;
+  if (more.nodes > 0 && nodes_.count() + coming.nodes >= limits_.nodes) return false;
+  if (more.bytes > 0 && nodes_.bytes_in_all() + coming.bytes + more.bytes > limits_.bytes) {
+    return false;
   }
-  return growth;
-}
-
-bool Tree::has_room_for(std::size_t bytes) const {
-  return bytes == 0 || nodes_.bytes_in_all() + pending_.growth().bytes + bytes <= limits_.bytes;
+  return more.ephemeral_bytes == 0 ||
+         nodes_.ephemeral_bytes(caller.session) + coming.ephemeral_bytes <=
+             limits_.ephemeral_bytes_per_session;
 }
 
 std::optional<Shadow> Tree::look(const Draft& draft, std::string_view path) const {
   const std::string_view key = key_of(path);
-  const auto drafted = draft.find(key);
-  const Shadow* shadow = drafted != draft.end() ? &drafted->second : pending_.find(key);
+  const auto drafted = draft.shadows.find(key);
+  const Shadow* shadow = drafted != draft.shadows.end() ? &drafted->second : pending_.find(key);
   if (shadow != nullptr) return shadow->exists ? std::optional(*shadow) : std::nullopt;
   const Node* node = nodes_.find(key);
   if (node == nullptr) return std::nullopt;
@@ -143,14 +135,9 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   if (!is_valid_path(path)) return Err::kBadArguments;
   if (look(draft, path)) return Err::kNodeExists;
   if (Owner::is_session(parent->owner)) return Err::kNoChildrenForEphemerals;
-  if (nodes_.count() + pending_.growth().nodes + draft.size() >= limits_.nodes ||
-      !has_room_for(path.size() + size_of(create.data) + size_in_bytes(*acl))) {
-    return Err::kQuotaExceeded;
-  }
-  if (is_ephemeral(create.mode) &&
-      nodes_.ephemeral_bytes(caller.session) > limits_.ephemeral_bytes_per_session) {
-    return Err::kQuotaExceeded;
-  }
+  const Growth more{1, path.size() + size_of(create.data) + size_in_bytes(*acl),
+                    is_ephemeral(create.mode) ? Nodes::ephemeral_bytes_of(path) : 0};
+  if (!has_room_for(more, caller, draft)) return Err::kQuotaExceeded;
 
   std::int64_t owner = 0;
   if (ttl_ms) {
@@ -166,12 +153,13 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
                                    : parent->creates + 1;
   parent->creates = creates;
   ++parent->children;
-  draft.insert_or_assign(std::string(key_of(parent_path)), *parent);
+  draft.shadows.insert_or_assign(std::string(key_of(parent_path)), *parent);
+  draft.growth += more;
   Shadow made;
   made.data_bytes = size_of(create.data);
   made.owner = owner;
   made.acl = std::make_shared<const AclList>(*acl);
-  draft.insert_or_assign(path, made);
+  draft.shadows.insert_or_assign(path, made);
   change = {Change::Kind::kCreate, std::move(path), create.data, std::move(*acl), owner, creates};
   return Err::kOk;
 }
@@ -181,8 +169,8 @@ void Tree::draft_delete(const std::string& path, Draft& draft) const {
   std::optional<Shadow> parent = look(draft, parent_path);
   LATCHKEY_ASSERT(parent && parent->children > 0);
   --parent->children;
-  draft.insert_or_assign(std::string(parent_path), *parent);
-  draft[path].exists = false;
+  draft.shadows.insert_or_assign(std::string(parent_path), *parent);
+  draft.shadows[path].exists = false;
 }
 
 Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::PathVersion& request,
@@ -221,11 +209,13 @@ Err Tree::decide_part(const Caller& caller, const wire::SetData& set, Draft& dra
   if (!node) return Err::kNoNode;
   if (!allows(*node->acl, kWrite, caller)) return Err::kNoAuth;
   if (!version_fits(set.version, node->version)) return Err::kBadVersion;
-  if (!has_room_for(grown(node->data_bytes, size_of(set.data)))) return Err::kQuotaExceeded;
+  const Growth more{0, grown(node->data_bytes, size_of(set.data)), 0};
+  if (!has_room_for(more, caller, draft)) return Err::kQuotaExceeded;
+  draft.growth += more;
   node->version = next(node->version);
   node->data_bytes = size_of(set.data);
   change = {Change::Kind::kSetData, set.path, set.data, {}, 0, node->version};
-  draft.insert_or_assign(set.path, std::move(*node));
+  draft.shadows.insert_or_assign(set.path, std::move(*node));
   return Err::kOk;
 }
 
@@ -238,13 +228,13 @@ Err Tree::decide_part(const Caller& caller, const wire::SetAcl& set, Draft& draf
   if (!node) return Err::kNoNode;
   if (!allows(*node->acl, kAdmin, caller)) return Err::kNoAuth;
   if (!version_fits(set.version, node->aversion)) return Err::kBadVersion;
-  if (!has_room_for(grown(size_in_bytes(*node->acl), size_in_bytes(*acl)))) {
-    return Err::kQuotaExceeded;
-  }
+  const Growth more{0, grown(size_in_bytes(*node->acl), size_in_bytes(*acl)), 0};
+  if (!has_room_for(more, caller, draft)) return Err::kQuotaExceeded;
+  draft.growth += more;
   node->aversion = next(node->aversion);
   node->acl = std::make_shared<const AclList>(*acl);
   change = {Change::Kind::kSetAcl, set.path, {}, std::move(*acl), 0, node->aversion};
-  draft.insert_or_assign(set.path, std::move(*node));
+  draft.shadows.insert_or_assign(set.path, std::move(*node));
   return Err::kOk;
 }
 
@@ -318,7 +308,7 @@ Verdict Tree::decide(const Caller& caller, const Write& write, std::int64_t time
 }
 
 Record Tree::conclude(Record record, Draft draft) {
-  pending_.add(record.zxid, std::move(draft), growth_of(record.changes));
+  pending_.add(record.zxid, record.session, std::move(draft));
   return record;
 }
 

@@ -142,7 +142,8 @@ void Nodes::add_to_index(std::int64_t owner, std::string_view path) {
   if (!Owner::is_session(owner)) return;
   Owned& owned = ephemerals_[owner];
   owned.paths.insert(path);
-  owned.bytes += path.size() + kDeleteBytes;
+  owned.bytes += ephemeral_bytes_of(path);
+  ephemeral_bytes_ += ephemeral_bytes_of(path);
   ++ephemeral_count_;
 }
 
@@ -150,7 +151,8 @@ void Nodes::take_from_index(std::int64_t owner, std::string_view path) {
   if (!Owner::is_session(owner)) return;
   Owned& owned = ephemerals_[owner];
   owned.paths.erase(path);
-  owned.bytes -= path.size() + kDeleteBytes;
+  owned.bytes -= ephemeral_bytes_of(path);
+  ephemeral_bytes_ -= ephemeral_bytes_of(path);
   --ephemeral_count_;
   if (owned.paths.empty()) ephemerals_.erase(owner);
 }
@@ -249,6 +251,8 @@ std::size_t Nodes::ephemeral_bytes(SessionId session) const {
   const auto it = ephemerals_.find(session);
   return it == ephemerals_.end() ? 0 : it->second.bytes;
 }
+
+std::size_t Nodes::ephemeral_bytes_of(std::string_view path) { return path.size() + kDeleteBytes; }
 
 std::size_t Nodes::count_below(std::string_view path) const {
   const Node* node = find(path);

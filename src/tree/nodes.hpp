@@ -78,6 +78,10 @@ class Nodes {
   [[nodiscard]] const Paths& ephemerals(SessionId session) const;
   /// What a record that removes all of them takes, about.
   [[nodiscard]] std::size_t ephemeral_bytes(SessionId session) const;
+  /// Of all sessions.
+  [[nodiscard]] std::size_t ephemeral_bytes() const { return ephemeral_bytes_; }
+  /// What one of them adds to that.
+  [[nodiscard]] static std::size_t ephemeral_bytes_of(std::string_view path);
   /// Containers whose last child is gone; one that has had none yet is not among them.
   [[nodiscard]] const Paths& unused_containers() const { return unused_containers_; }
   /// TTL nodes without children, each with the last moment of its time, those that end first in
@@ -139,6 +143,7 @@ class Nodes {
   Ends ttl_ends_;
   std::set<std::string, std::less<>> limited_;  ///< Paths with a quota.
   std::size_t ephemeral_count_ = 0;
+  std::size_t ephemeral_bytes_ = 0;
   std::size_t bytes_ = 0;
   std::size_t acl_bytes_ = 0;
 };

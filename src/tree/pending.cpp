@@ -6,17 +6,38 @@
 
 namespace latchkey::tree {
 
+Growth& Growth::operator+=(const Growth& more) {
+  nodes += more.nodes;
+  bytes += more.bytes;
+  ephemeral_bytes += more.ephemeral_bytes;
+  return *this;
+}
+
+Growth& Growth::operator-=(const Growth& less) {
+  nodes -= less.nodes;
+  bytes -= less.bytes;
+  ephemeral_bytes -= less.ephemeral_bytes;
+  return *this;
+}
+
 const Shadow* Pending::find(std::string_view path) const {
   const auto it = shadows_.find(path.empty() ? std::string_view("/") : path);
   return it == shadows_.end() ? nullptr : &it->second;
 }
 
-void Pending::add(std::int64_t zxid, Draft draft, Growth growth) {
-  Decision decision{zxid, growth, {}, {}};
-  growth_.nodes += growth.nodes;
-  growth_.bytes += growth.bytes;
-  while (!draft.empty()) {
-    auto entry = draft.extract(draft.begin());
+Growth Pending::growth(SessionId asker) const {
+  Growth growth = growth_;
+  const auto it = ephemeral_bytes_.find(asker);
+  growth.ephemeral_bytes = it == ephemeral_bytes_.end() ? 0 : it->second;
+  return growth;
+}
+
+void Pending::add(std::int64_t zxid, SessionId asker, Draft draft) {
+  Decision decision{zxid, asker, draft.growth, {}, {}};
+  growth_ += draft.growth;
+  if (draft.growth.ephemeral_bytes > 0) ephemeral_bytes_[asker] += draft.growth.ephemeral_bytes;
+  while (!draft.shadows.empty()) {
+    auto entry = draft.shadows.extract(draft.shadows.begin());
     Shadow& shadow = entry.mapped();
     shadow.zxid = zxid;
     if (shadow.exists && Owner::is_session(shadow.owner)) {
@@ -33,8 +54,12 @@ void Pending::settle(std::int64_t zxid) {
   if (decisions_.empty() || decisions_.front().zxid != zxid) return;
   Decision decision = std::move(decisions_.front());
   decisions_.pop_front();
-  growth_.nodes -= decision.growth.nodes;
-  growth_.bytes -= decision.growth.bytes;
+  growth_ -= decision.growth;
+  if (decision.growth.ephemeral_bytes > 0) {
+    const auto it = ephemeral_bytes_.find(decision.asker);
+    it->second -= decision.growth.ephemeral_bytes;
+    if (it->second == 0) ephemeral_bytes_.erase(it);
+  }
   for (const std::string& path : decision.paths) {
     const auto it = shadows_.find(path);
     if (it != shadows_.end() && it->second.zxid == zxid) shadows_.erase(it);

@@ -26,13 +26,20 @@ struct Shadow {
   std::int64_t zxid = 0;  ///< Of the decision that changed it last.
 };
 
-/// The changes of one decision while it is being made; dropped if a part of it fails.
-using Draft = PathMap<Shadow>;
-
 /// What decisions can add to the tree at most.
 struct Growth {
   std::size_t nodes = 0;
   std::size_t bytes = 0;
+  std::size_t ephemeral_bytes = 0;  ///< Of the session that asks, see Nodes::ephemeral_bytes().
+
+  Growth& operator+=(const Growth& more);
+  Growth& operator-=(const Growth& less);
+};
+
+/// The changes of one decision while it is being made; dropped if a part of it fails.
+struct Draft {
+  PathMap<Shadow> shadows;
+  Growth growth;
 };
 
 /// Decisions on their way to the disk: they bind the next decision, but nobody may see them yet.
@@ -40,7 +47,7 @@ struct Growth {
 class Pending {
  public:
   [[nodiscard]] const Shadow* find(std::string_view path) const;
-  void add(std::int64_t zxid, Draft draft, Growth growth);
+  void add(std::int64_t zxid, SessionId asker, Draft draft);
   /// The decision has been applied.
   void settle(std::int64_t zxid);
 
@@ -48,12 +55,14 @@ class Pending {
   /// have taken them away again: ask find().
   using Owned = std::map<std::string, std::int64_t, std::less<>>;
   [[nodiscard]] const Owned& owned(SessionId session) const;
-  [[nodiscard]] Growth growth() const { return growth_; }
+  /// Of nodes and bytes for all of them, of ephemeral bytes for those that this session asked for.
+  [[nodiscard]] Growth growth(SessionId asker) const;
   [[nodiscard]] bool empty() const { return decisions_.empty(); }
 
  private:
   struct Decision {
     std::int64_t zxid = 0;
+    SessionId asker = 0;
     Growth growth;
     std::vector<std::string> paths;
     std::vector<std::pair<SessionId, std::string>> owned;
@@ -61,7 +70,8 @@ class Pending {
 
   PathMap<Shadow> shadows_;
   std::deque<Decision> decisions_;
-  Growth growth_;  ///< Of all of them.
+  Growth growth_;                                               ///< Of all of them.
+  std::unordered_map<SessionId, std::size_t> ephemeral_bytes_;  ///< By who asked, none of them 0.
   std::unordered_map<SessionId, Owned> owned_;
 };
 

@@ -296,7 +296,18 @@ TEST_F(ServiceLimitsTest, H94_WatchesInAllAreBounded) {
   EXPECT_EQ(call(second, Op::kExists, wire::PathWatch{"/a", true}).header.err, Err::kNoNode);
 }
 
-TEST_F(ServiceLimitsTest, H94_AMultiCannotMultiplyIdentities) {
+class ServiceListsTest : public ServiceLimitsTest {
+ protected:
+  ServiceListsTest() : ServiceLimitsTest(roomy()) {}
+
+  static ServiceOptions roomy() {
+    ServiceOptions options = limited();
+    options.limits.bytes = std::size_t{64} << 20U;
+    return options;
+  }
+};
+
+TEST_F(ServiceListsTest, H94_AMultiCannotMultiplyIdentities) {
   Client& client = open();
   ASSERT_EQ(prove(client, "ann:" + std::string(10'000, 'h')), Err::kOk);
   wire::Create request = node("/");

@@ -148,8 +148,8 @@ bool Tree::fits(const Record& record) const {
       std::optional<Shadow> parent = look(draft, parent_of(change.path));
       if (node || !parent || !Path(change.path).is_valid()) return false;
       ++parent->children;
-      draft.insert_or_assign(std::string(parent_of(change.path)), *parent);
-      draft.insert_or_assign(change.path, Shadow{});
+      draft.shadows.insert_or_assign(std::string(parent_of(change.path)), *parent);
+      draft.shadows.insert_or_assign(change.path, Shadow{});
     } else if (!node) {
       return false;
     } else if (change.kind == Change::Kind::kDelete) {

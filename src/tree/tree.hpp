@@ -199,10 +199,9 @@ class Tree {
 
  private:
   [[nodiscard]] std::int64_t next_zxid() { return ++last_; }
-  /// Counting what is pending.
-  [[nodiscard]] bool has_room_for(std::size_t bytes) const;
-  /// Before the decision is pending.
-  [[nodiscard]] Growth growth_of(const std::vector<Change>& changes) const;
+  /// Counting what is pending, and the decision so far.
+  [[nodiscard]] bool has_room_for(const Growth& more, const Caller& caller,
+                                  const Draft& draft) const;
   [[nodiscard]] bool allows(const AclList& acl, std::int32_t permissions,
                             const Caller& caller) const;
   [[nodiscard]] std::optional<Shadow> look(const Draft& draft, std::string_view path) const;

@@ -163,5 +163,60 @@ TEST_F(TreeBytesTest, H94_WhateverComesAndGoesLeavesNothingCounted) {
   EXPECT_EQ(tree_.nodes().lists(), 0U);
 }
 
+TEST_F(TreeBytesTest, H94_AllPartsOfAMultiCountTogether) {
+  const auto part = [](const std::string& path, std::size_t bytes) {
+    return wire::MultiOp{Op::kCreate, wire::Create{path, std::string(bytes, 'x'), *open_list(),
+                                                   wire::CreateMode::kPersistent}};
+  };
+  wire::Multi multi;
+  for (int i = 0; i < 5; ++i) multi.ops.push_back(part("/" + std::to_string(i), 1'000'000));
+  Verdict verdict = decide({Op::kMulti, multi});
+  EXPECT_EQ(verdict.err, Err::kQuotaExceeded);
+  EXPECT_EQ(verdict.refused_part, 4U);
+
+  wire::MultiOp longer{Op::kSetData, wire::SetData{"/0", std::string(2'000'000, 'x'), -1}};
+  multi.ops[4] = longer;
+  verdict = decide({Op::kMulti, multi});
+  EXPECT_EQ(verdict.err, Err::kQuotaExceeded);
+  EXPECT_EQ(verdict.refused_part, 4U);
+
+  multi.ops.pop_back();
+  EXPECT_EQ(run({Op::kMulti, multi}), Err::kOk);
+  EXPECT_LE(bytes(), kMostBytes);
+}
+
+TEST_F(TreeBytesTest, H94_AMultiMakesAsManyNodesAsThereIsRoomForAndNotOneLess) {
+  wire::Multi multi;
+  for (std::size_t i = 0; i < kMostNodes - tree_.nodes().count(); ++i) {
+    // Every second one in a directory of its own.
+    const std::string path = "/" + std::to_string(i / 2) + (i % 2 == 0 ? "" : "/x");
+    multi.ops.push_back(
+        {Op::kCreate, wire::Create{path, "", *open_list(), wire::CreateMode::kPersistent}});
+  }
+  EXPECT_EQ(run({Op::kMulti, multi}), Err::kOk);
+
+  EXPECT_EQ(tree_.nodes().count(), kMostNodes);
+  EXPECT_EQ(run(create("/more", *open_list())), Err::kQuotaExceeded);
+}
+
+TEST_F(TreeBytesTest, H94_EphemeralNodesThatAreUnderWayCount) {
+  const auto ephemeral = [](char letter) {
+    return create("/" + std::string(4'000, letter), *open_list(), "", wire::CreateMode::kEphemeral);
+  };
+  const Verdict one = decide(ephemeral('a'));
+  const Verdict two = decide(ephemeral('b'));
+  const Verdict three = decide(ephemeral('c'));
+  ASSERT_TRUE(one.record && two.record && three.record) << "the last one may go beyond";
+
+  EXPECT_EQ(decide(ephemeral('d')).err, Err::kQuotaExceeded);
+
+  for (const Verdict* verdict : {&one, &two, &three}) {
+    static_cast<void>(tree_.apply(*verdict->record, nobody));
+  }
+  EXPECT_EQ(run(ephemeral('d')), Err::kQuotaExceeded);
+  EXPECT_EQ(run(remove("/" + std::string(4'000, 'a'))), Err::kOk);
+  EXPECT_EQ(run(ephemeral('d')), Err::kOk);
+}
+
 }  // namespace
 }  // namespace latchkey::tree
