@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tree/address.hpp"
+#include "tree/work.hpp"
 
 namespace latchkey::tree {
 namespace {
@@ -73,11 +74,14 @@ std::size_t size_in_bytes(const AclList& list) {
   return bytes;
 }
 
-std::optional<AclList> settle(const AclList& asked, std::span<const Identity> identities) {
+std::optional<AclList> settle(const AclList& asked, std::span<const Identity> identities,
+                              std::uint64_t* work) {
   AclList settled;
   std::size_t bytes = 0;
   const auto add = [&](const wire::WireAcl& entry) {
-    bytes += entry.scheme.size() + entry.id.size() + sizeof entry.permissions;
+    const std::size_t size = entry.scheme.size() + entry.id.size() + sizeof entry.permissions;
+    if (work != nullptr) *work += kLookWork + size / 4;
+    bytes += size;
     settled.push_back(entry);
     return bytes <= kMaxListBytes;
   };

@@ -41,9 +41,11 @@ struct Identity {
 /// proven no identity, or would have more than a mebibyte, which many `auth`s and many identities
 /// can make of a small request (H94): InvalidACL. Schemes are world (with the id anyone), auth,
 /// digest, ip and x509 (a certificate's subject); `super` is somebody to be, not something to put
-/// into a list, as with Apache.
+/// into a list, as with Apache. What it takes to make the list, and to store it, is added to
+/// `work`, as Tree::work() counts.
 [[nodiscard]] std::optional<AclList> settle(const AclList& asked,
-                                            std::span<const Identity> identities);
+                                            std::span<const Identity> identities,
+                                            std::uint64_t* work = nullptr);
 
 /// What a list takes up.
 [[nodiscard]] std::size_t size_in_bytes(const AclList& list);

@@ -119,7 +119,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   if (slash == std::string::npos || create.path.find('\0') != std::string::npos) {
     return Err::kBadArguments;
   }
-  std::optional<AclList> acl = settle(create.acl, caller.identities);
+  std::optional<AclList> acl = settle(create.acl, caller.identities, &work_);
   if (!acl) return Err::kInvalidAcl;
   const std::string_view parent_path = std::string_view(create.path).substr(0, slash);
   std::optional<Shadow> parent = look(draft, parent_path);
@@ -222,7 +222,7 @@ Err Tree::decide_part(const Caller& caller, const wire::SetData& set, Draft& dra
 Err Tree::decide_part(const Caller& caller, const wire::SetAcl& set, Draft& draft,
                       Change& change) const {
   if (!is_valid_path(set.path)) return Err::kBadArguments;
-  std::optional<AclList> acl = settle(set.acl, caller.identities);
+  std::optional<AclList> acl = settle(set.acl, caller.identities, &work_);
   if (!acl) return Err::kInvalidAcl;
   std::optional<Shadow> node = look(draft, set.path);
   if (!node) return Err::kNoNode;

@@ -218,5 +218,29 @@ TEST_F(TreeBytesTest, H94_EphemeralNodesThatAreUnderWayCount) {
   EXPECT_EQ(run(ephemeral('d')), Err::kOk);
 }
 
+TEST_F(TreeBytesTest, H89_AShortRequestThatBecomesALongListIsWork) {
+  ASSERT_EQ(run(create("/n", *open_list())), Err::kOk);
+  for (int i = 0; i < 50; ++i) super_.push_back({"digest", std::to_string(i) + ":hash"});
+  const auto auths = [](std::int32_t count) {
+    AclList list;
+    for (std::int32_t i = 0; i < count; ++i) {
+      wire::WireAcl entry;
+      entry.permissions = i;
+      entry.scheme = "auth";
+      list.push_back(entry);
+    }
+    return list;
+  };
+  const auto work_of = [&](const Write& write, Err err) {
+    const std::uint64_t before = tree_.work();
+    EXPECT_EQ(run(write), err);
+    return tree_.work() - before;
+  };
+
+  EXPECT_GT(work_of(set_acl("/n", auths(1'000)), Err::kOk), 50'000U * 64);
+  EXPECT_GT(work_of(create("/m", auths(1'000)), Err::kOk), 50'000U * 64);
+  EXPECT_GT(work_of(create("/o", auths(9'000)), Err::kInvalidAcl), 50'000U * 64);
+}
+
 }  // namespace
 }  // namespace latchkey::tree

@@ -5,7 +5,8 @@
 /// What takes how long, about, in the measure of Tree::work(): a few nanoseconds.
 namespace latchkey::tree {
 
-/// To find a name, a path or a connection somewhere in memory.
+/// To find a name, a path or a connection somewhere in memory; to copy and store an entry of a
+/// permission list.
 inline constexpr std::size_t kLookWork = 64;
 /// To compare an entry of a permission list with an identity, or to take it into an index.
 inline constexpr std::size_t kComparisonWork = 32;
