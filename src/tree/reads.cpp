@@ -23,8 +23,8 @@ using wire::Err;
 Answer<wire::WireStat> Tree::exists(PeerId peer, const wire::PathWatch& request) {
   if (request.path.find('\0') != std::string::npos) return {Err::kBadArguments};
   if (request.watch) {
-    if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
-    watches_.add(Watches::Kind::kData, peer, request.path);
+    const Err err = watch(Watches::Kind::kData, peer, request.path);
+    if (err != Err::kOk) return {err};
   }
   const Node* node = nodes_.find(request.path);
   if (node == nullptr) return {Err::kNoNode};
@@ -37,8 +37,8 @@ Answer<wire::GetDataReply> Tree::get_data(const Caller& caller, PeerId peer,
   if (node == nullptr) return {Err::kNoNode};
   if (!allows(*node->acl, kRead, caller)) return {Err::kNoAuth};
   if (request.watch) {
-    if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
-    watches_.add(Watches::Kind::kData, peer, request.path);
+    const Err err = watch(Watches::Kind::kData, peer, request.path);
+    if (err != Err::kOk) return {err};
   }
   return {Err::kOk, {node->data, node->stat()}};
 }
@@ -53,8 +53,8 @@ Answer<Tree::Listing> Tree::list(const Caller& caller, PeerId peer, const wire::
   work_ += kLookWork * node->children.size();
   if (bytes > most_bytes) return {Err::kQuotaExceeded};
   if (request.watch) {
-    if (!has_room(peer, 1, request.path.size())) return {Err::kQuotaExceeded};
-    watches_.add(Watches::Kind::kChildren, peer, request.path);
+    const Err err = watch(Watches::Kind::kChildren, peer, request.path);
+    if (err != Err::kOk) return {err};
   }
   return {Err::kOk, {node, bytes}};
 }
@@ -105,22 +105,27 @@ std::vector<std::string> Tree::reapable(std::int64_t time_ms, std::size_t limit)
   return paths;
 }
 
-bool Tree::has_room(PeerId peer, std::size_t watches, std::size_t bytes) const {
-  return watches_.size() + watches <= limits_.watches &&
-         watches_.bytes() + bytes <= limits_.watch_bytes &&
-         watches_.count(peer) + watches <= limits_.watches_per_peer &&
-         watches_.bytes(peer) + bytes <= limits_.watch_bytes_per_peer;
+bool Tree::has_room(PeerId peer, const Watches::Addition& more) const {
+  return watches_.size() + more.watches <= limits_.watches &&
+         watches_.bytes() + more.bytes <= limits_.watch_bytes &&
+         watches_.count(peer) + more.watches <= limits_.watches_per_peer &&
+         watches_.bytes(peer) + more.peer_bytes <= limits_.watch_bytes_per_peer;
+}
+
+Err Tree::watch(Watches::Kind kind, PeerId peer, std::string_view path) {
+  const Watches::Addition more = watches_.would_add(kind, peer, path);
+  if (more.watches == 0) return Err::kOk;
+  if (!has_room(peer, more)) return Err::kQuotaExceeded;
+  watches_.add(kind, peer, path);
+  return Err::kOk;
 }
 
 Err Tree::add_watch(PeerId peer, const wire::AddWatch& request) {
-  if (!has_room(peer, 1, request.path.size())) return Err::kQuotaExceeded;
   switch (request.mode) {
     case wire::AddWatchMode::kPersistent:
-      watches_.add(Watches::Kind::kPersistent, peer, request.path);
-      return Err::kOk;
+      return watch(Watches::Kind::kPersistent, peer, request.path);
     case wire::AddWatchMode::kPersistentRecursive:
-      watches_.add(Watches::Kind::kRecursive, peer, request.path);
-      return Err::kOk;
+      return watch(Watches::Kind::kRecursive, peer, request.path);
   }
   return Err::kMarshallingError;
 }
@@ -133,7 +138,7 @@ Err Tree::set_watches(PeerId peer, const wire::SetWatches2& request, std::vector
     asked += paths->size();
     for (const std::string& path : *paths) bytes += path.size();
   }
-  if (!has_room(peer, asked, bytes)) return Err::kQuotaExceeded;
+  if (!has_room(peer, {asked, bytes, bytes})) return Err::kQuotaExceeded;
   const auto tell = [&](wire::EventType type, const std::string& path) {
     if (!base::mutated(base::Mutant::kLostEvent)) notices.push_back({peer, type, path});
   };

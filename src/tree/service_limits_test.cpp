@@ -296,6 +296,18 @@ TEST_F(ServiceLimitsTest, H94_WatchesInAllAreBounded) {
   EXPECT_EQ(call(second, Op::kExists, wire::PathWatch{"/a", true}).header.err, Err::kNoNode);
 }
 
+TEST_F(ServiceLimitsTest, AWatchThatIsThereAlreadyNeedsNoRoom) {
+  Client& client = open();
+  const auto watch = [&](int i) {
+    return call(client, Op::kExists, wire::PathWatch{"/" + std::to_string(i), true}).header.err;
+  };
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(watch(i), Err::kNoNode) << i;
+  ASSERT_EQ(watch(50), Err::kQuotaExceeded);
+
+  EXPECT_EQ(watch(7), Err::kNoNode);
+  EXPECT_EQ(service->tree().watches().size(), 50U);
+}
+
 class ServiceListsTest : public ServiceLimitsTest {
  protected:
   ServiceListsTest() : ServiceLimitsTest(roomy()) {}

@@ -220,8 +220,9 @@ class Tree {
   void draft_delete(const std::string& path, Draft& draft) const;
 
   Outcome carry_out(const Change& change, const Record& record, std::vector<Notice>& notices);
-  /// For so many more watches, on paths of so many bytes.
-  [[nodiscard]] bool has_room(PeerId peer, std::size_t watches, std::size_t bytes) const;
+  [[nodiscard]] bool has_room(PeerId peer, const Watches::Addition& more) const;
+  /// Err::kQuotaExceeded if there is no room for it. One that is there already needs none.
+  wire::Err watch(Watches::Kind kind, PeerId peer, std::string_view path);
   /// Can the record be applied to this very state? A journal is not trusted blindly.
   [[nodiscard]] bool fits(const Record& record) const;
 

@@ -88,17 +88,36 @@ void Watches::add(Kind kind, PeerId peer, std::string_view path) {
   }
 }
 
+Watches::Addition Watches::would_add(Kind kind, PeerId peer, std::string_view path) const {
+  const Ears ears = ears_of(kind);
+  const Ears missing = ears & static_cast<Ears>(~ears_at(peer, path));
+  Addition more;
+  more.watches = static_cast<std::size_t>(std::popcount(missing));
+  if (missing != ears) return more;
+  const auto place = places_.find(path);
+  if (place == places_.end()) more.bytes = path.size();
+  const auto watcher = peers_.find(peer);
+  const bool watches_it = place != places_.end() && watcher != peers_.end() &&
+                          watcher->second.places.contains(&place->second);
+  if (!watches_it) more.peer_bytes = path.size();
+  return more;
+}
+
 bool Watches::has(wire::WatcherType type, PeerId peer, std::string_view path) const {
+  return (ears_at(peer, path) & ears_of(type)) != 0;
+}
+
+Watches::Ears Watches::ears_at(PeerId peer, std::string_view path) const {
   const auto place = places_.find(path);
   const auto watcher = peers_.find(peer);
-  if (place == places_.end() || watcher == peers_.end()) return false;
+  if (place == places_.end() || watcher == peers_.end()) return 0;
   const auto seats = watcher->second.places.find(&place->second);
-  if (seats == watcher->second.places.end()) return false;
+  if (seats == watcher->second.places.end()) return 0;
   Ears ears = 0;
   for (std::size_t row = 0; row < kRows; ++row) {
     if (seats->second[row] != kNoSeat) ears |= place->second.rows[row][seats->second[row]].ears;
   }
-  return (ears & ears_of(type)) != 0;
+  return ears;
 }
 
 bool Watches::remove(wire::WatcherType type, PeerId peer, std::string_view path) {

@@ -55,6 +55,14 @@ class Watches {
   /// Adding the same watch twice is adding it once.
   void add(Kind kind, PeerId peer, std::string_view path);
 
+  /// What that adds: nothing if it is there already.
+  struct Addition {
+    std::size_t watches = 0;
+    std::size_t bytes = 0;       ///< Of a path that nobody watches.
+    std::size_t peer_bytes = 0;  ///< Of one that this connection does not watch.
+  };
+  [[nodiscard]] Addition would_add(Kind kind, PeerId peer, std::string_view path) const;
+
   /// Does the connection have a watch of this type on exactly this path? A persistent or recursive
   /// one counts as every type, unless remove() has taken that half of it.
   [[nodiscard]] bool has(wire::WatcherType type, PeerId peer, std::string_view path) const;
@@ -150,6 +158,8 @@ class Watches {
   [[nodiscard]] static Ears ears_of(Kind kind);
   [[nodiscard]] static Ears ears_of(wire::WatcherType type);
 
+  /// With which a connection listens to a path; none if it does not.
+  [[nodiscard]] Ears ears_at(PeerId peer, std::string_view path) const;
   [[nodiscard]] Place* find_place(std::string_view path);
   /// Takes ears from whoever has that seat, and the seat with the last of them. False if it had
   /// none of these. Leaves the place behind even if it is empty now.

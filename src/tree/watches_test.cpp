@@ -428,7 +428,7 @@ class WatchStorm {
       case 5: return fire(path);
       default:
         const auto kind = Kind(random_.below(4));
-        watches_.add(kind, peer, path);
+        add(kind, peer, path);
         model_.add(kind, peer, path);
         EXPECT_EQ(watches_.has(type, peer, path), model_.has(type, peer, path));
     }
@@ -457,6 +457,19 @@ class WatchStorm {
     for (PeerId peer = 0; peer < kPeers; ++peer) {
       EXPECT_EQ(watches_.count(peer), model_.count(peer)) << peer;
     }
+  }
+
+  /// It is known before what it will come to.
+  void add(Watches::Kind kind, PeerId peer, const std::string& path) {
+    const std::size_t size = watches_.size();
+    const std::size_t bytes = watches_.bytes();
+    const std::size_t peer_bytes = watches_.bytes(peer);
+    const Watches::Addition more = watches_.would_add(kind, peer, path);
+    watches_.add(kind, peer, path);
+    EXPECT_EQ(watches_.size(), size + more.watches);
+    EXPECT_EQ(watches_.bytes(), bytes + more.bytes);
+    EXPECT_EQ(watches_.bytes(peer), peer_bytes + more.peer_bytes);
+    EXPECT_EQ(watches_.would_add(kind, peer, path).watches, 0U);
   }
 
   base::Random random_;
