@@ -12,10 +12,10 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <unordered_set>
 #include <utility>
 
 #include "latchkey/version.hpp"
+#include "tree/work.hpp"
 
 namespace latchkey::server {
 namespace {
@@ -185,7 +185,7 @@ std::uint64_t most_descriptors() {
   return limit.rlim_cur;
 }
 
-std::string mntr(const Status& status) {
+std::string mntr(const Status& status, std::size_t descriptors) {
   const tree::Statistics& counts = status.service.statistics();
   const tree::Tree& tree = status.service.tree();
   const Latencies latency(counts);
@@ -210,7 +210,7 @@ std::string mntr(const Status& status) {
   number("max_latency", latency.max);
   number("watch_count", tree.watches().size());
   number("approximate_data_size", tree.nodes().bytes());
-  number("open_file_descriptor_count", open_descriptors());
+  number("open_file_descriptor_count", descriptors);
   number("max_file_descriptor_count", most_descriptors());
   number("local_sessions", 0);
   number("uptime", uptime.count());
@@ -262,17 +262,9 @@ std::string envi(const Surroundings& around) {
 
 /// Of the watches on data only, as Apache.
 std::string wchs(const Status& status) {
-  std::unordered_set<tree::PeerId> peers;
-  std::size_t paths = 0;
-  std::size_t watches = 0;
-  const char* last_path = nullptr;
-  status.service.tree().watches().visit_data([&](tree::PeerId peer, std::string_view path) {
-    peers.insert(peer);
-    if (std::exchange(last_path, path.data()) != path.data()) ++paths;
-    ++watches;
-  });
-  return std::to_string(peers.size()) + " connections watching " + std::to_string(paths) +
-         " paths\nTotal watches:" + std::to_string(watches) + "\n";
+  const tree::Watches::DataCounts& counts = status.service.tree().watches().data_counts();
+  return std::to_string(counts.peers) + " connections watching " + std::to_string(counts.paths) +
+         " paths\nTotal watches:" + std::to_string(counts.watches) + "\n";
 }
 
 /// Watches on data, as Apache lists them: a line for each group, then its members, indented.
@@ -364,35 +356,45 @@ std::size_t most_bytes(std::string_view word, const Status& status) {
     bytes += kConnectionBytes * status.service.peers().size();
   }
   if (word == "dump") {
-    for (const auto& [id, session] : tree.sessions()) {
-      bytes += 3 * kNameBytes + tree.nodes().ephemeral_bytes(id);
-    }
+    bytes += 3 * kNameBytes * tree.sessions().size() + tree.nodes().ephemeral_bytes();
   }
   if (word == "wchp") bytes += watches.bytes() + kNameBytes * watches.size();
-  if (word == "wchc") {
-    for (const auto& [id, peer] : status.service.peers()) {
-      bytes += watches.bytes(id) + kNameBytes * watches.count(id);
-    }
-  }
+  if (word == "wchc") bytes += watches.bytes_of_peers() + kNameBytes * watches.size();
   return bytes;
 }
 
-std::string answer(std::string_view word, const Status& status) {
+/// What an answer takes beyond its bytes: who is sorted, and looked up.
+std::uint64_t work_of(std::string_view word, const Status& status) {
+  constexpr std::uint64_t kSortWork = 4 * tree::kLookWork;
+  const tree::Tree& tree = status.service.tree();
+  const std::size_t peers = status.service.peers().size();
+  if (word == "stat" || word == "cons") return kSortWork * peers;
+  if (word == "wchc" || word == "wchp") return kSortWork * tree.watches().data_counts().watches;
+  if (word != "dump") return 0;
+  return kSortWork * (tree.sessions().size() + tree.nodes().ephemeral_count() + peers);
+}
+
+tree::WordAnswer answer(std::string_view word, const Status& status) {
   if (most_bytes(word, status) > status.options.max_output_per_connection) {
-    return std::string(word) + " is not executed because its answer would be too long.\n";
+    return {std::string(word) + " is not executed because its answer would be too long.\n"};
   }
-  if (word == "ruok") return "imok";
-  if (word == "isro") return "rw";
-  if (word == "srvr") return srvr(status);
-  if (word == "stat") return stat(status);
-  if (word == "mntr") return mntr(status);
-  if (word == "conf") return conf(status);
-  if (word == "cons") return connections(status, Detail::kFull);
-  if (word == "envi") return envi(status.around);
-  if (word == "wchs") return wchs(status);
-  if (word == "wchc") return wchc(status);
-  if (word == "wchp") return wchp(status);
-  return dump(status);
+  if (word == "mntr") {
+    // The system makes up a line for each.
+    const std::size_t descriptors = open_descriptors();
+    return {mntr(status, descriptors), 2 * tree::kLookWork * descriptors};
+  }
+  const std::uint64_t work = work_of(word, status);
+  if (word == "ruok") return {"imok", work};
+  if (word == "isro") return {"rw", work};
+  if (word == "srvr") return {srvr(status), work};
+  if (word == "stat") return {stat(status), work};
+  if (word == "conf") return {conf(status), work};
+  if (word == "cons") return {connections(status, Detail::kFull), work};
+  if (word == "envi") return {envi(status.around), work};
+  if (word == "wchs") return {wchs(status), work};
+  if (word == "wchc") return {wchc(status), work};
+  if (word == "wchp") return {wchp(status), work};
+  return {dump(status), work};
 }
 
 }  // namespace
@@ -432,12 +434,13 @@ Result<std::vector<std::string>> settle_words(const std::vector<std::string>& wo
   return words;
 }
 
-std::optional<std::string> answer_word(std::string_view word, const Status& status) {
+std::optional<tree::WordAnswer> answer_word(std::string_view word, const Status& status) {
   const std::vector<std::string>& allowed = status.options.words;
   if (std::ranges::find(allowed, word) != allowed.end()) return answer(word, status);
   if (std::ranges::find(known_words(), word) != known_words().end() ||
       std::ranges::find(kRefused, word) != kRefused.end()) {
-    return std::string(word) + " is not executed because it is not in the whitelist.\n";
+    return tree::WordAnswer{std::string(word) +
+                            " is not executed because it is not in the whitelist.\n"};
   }
   return std::nullopt;
 }

@@ -32,7 +32,9 @@ namespace latchkey::server {
 ///     answer_word("dump", status)  // "dump is not executed because it is not in the whitelist.\n"
 ///
 /// The answers have the lines of Apache 3.8.0's, except where they tell of Java. One that could
-/// take more than `max_output_per_connection` is refused before it is made.
-[[nodiscard]] std::optional<std::string> answer_word(std::string_view word, const Status& status);
+/// take more than `max_output_per_connection` is refused before it is made, and before what is
+/// there is gone through (H89).
+[[nodiscard]] std::optional<tree::WordAnswer> answer_word(std::string_view word,
+                                                          const Status& status);
 
 }  // namespace latchkey::server

@@ -1,5 +1,7 @@
 #include "server/words.hpp"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +28,7 @@ class Words : public testing::Test {
   }
 
   std::string say(std::string_view word) {
-    return answer_word(word, rig_.status()).value_or("nothing");
+    return answer_word(word, rig_.status()).value_or(tree::WordAnswer{"nothing"}).text;
   }
 
   StatusRig rig_;
@@ -63,6 +65,21 @@ TEST_F(Words, H94_OneThatCouldTakeTooMuchIsRefusedBeforeItIsMade) {
   EXPECT_THAT(say("cons"), HasSubstr("too long"));
   EXPECT_THAT(say("stat"), HasSubstr("too long"));
   EXPECT_THAT(say("srvr"), StartsWith("Zookeeper version"));
+}
+
+TEST_F(Words, H89_WhatHasToBeLookedUpIsWork) {
+  const auto work = [&](std::string_view word) { return answer_word(word, rig_.status())->work; };
+  const std::uint64_t base = work("mntr");
+  EXPECT_GT(base, 0U);
+  EXPECT_GT(work("dump"), 0U);
+  EXPECT_GT(work("wchc"), 0U);
+  EXPECT_GT(work("wchp"), 0U);
+  EXPECT_EQ(work("wchs"), 0U);
+
+  std::vector<int> descriptors;
+  for (int i = 0; i < 100; ++i) descriptors.push_back(::dup(0));
+  EXPECT_GT(work("mntr"), base);
+  for (const int descriptor : descriptors) ::close(descriptor);
 }
 
 TEST_F(Words, TheVersionIsTheProtocolsThenAHyphen) {

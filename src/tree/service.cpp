@@ -94,15 +94,15 @@ bool Service::answer_word(Peer& peer) {
     return true;
   }
   peer.first_bytes = false;
-  std::optional<std::string> answer;
+  std::optional<WordAnswer> answer;
   if (options_.admin_word) answer = options_.admin_word(peer.first);
   if (!answer) {
     feed(peer, peer.first);
     return false;
   }
   ++statistics_.received;
-  words_work_ += kRequestWork + answer->size();
-  peer.output += *answer;
+  words_work_ += kRequestWork + answer->work + answer->text.size();
+  peer.output += answer->text;
   close(peer, Closing::kAfterOutput);
   recount(peer);
   return true;

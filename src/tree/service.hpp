@@ -27,6 +27,12 @@ struct Moment {
   std::int64_t wall_ms = 0;
 };
 
+/// The answer to an admin word, and what it took to make beyond its bytes, as Tree::work() counts.
+struct WordAnswer {
+  std::string text;
+  std::uint64_t work = 0;
+};
+
 struct ServiceOptions {
   std::chrono::milliseconds tick{50};
   std::chrono::milliseconds min_session_timeout{4'000};
@@ -56,7 +62,7 @@ struct ServiceOptions {
                                                      std::string_view credentials)>
       authenticate;
   /// The answer to an admin word sent instead of a handshake; nothing: it is no such word.
-  std::function<std::optional<std::string>(std::string_view word)> admin_word;
+  std::function<std::optional<WordAnswer>(std::string_view word)> admin_word;
   /// A connection has taken up a session, new or old, and sent this protocol version; and a session
   /// has ended, however it did.
   std::function<void(PeerId peer, SessionId session, std::int32_t version)> on_attached;

@@ -639,8 +639,8 @@ TEST_F(ServiceTest, AFailedMultiSaysWhichPart) {
 
 TEST(ServiceWordTest, AnAdminWordIsAnsweredAndEndsTheConnection) {
   ServiceOptions options;
-  options.admin_word = [](std::string_view word) -> std::optional<std::string> {
-    if (word == "ruok") return "imok";
+  options.admin_word = [](std::string_view word) -> std::optional<WordAnswer> {
+    if (word == "ruok") return WordAnswer{"imok"};
     return std::nullopt;
   };
   test::ServiceRig rig(std::move(options));

@@ -276,10 +276,10 @@ TEST_F(ServiceTurnsTest, WhoHangsUpWhileItRestsIsForgotten) {
 TEST(ServiceWordTurnsTest, H89_LongAnswersToWordsComeInTurnsToo) {
   ServiceOptions options;
   int made = 0;
-  options.admin_word = [&](std::string_view word) -> std::optional<std::string> {
+  options.admin_word = [&](std::string_view word) -> std::optional<WordAnswer> {
     if (word != "dump") return std::nullopt;
     ++made;
-    return std::string(200'000, 'x');
+    return WordAnswer{std::string(200'000, 'x')};
   };
   test::ServiceRig rig(std::move(options));
   Client& other = rig.open();
@@ -306,9 +306,27 @@ TEST(ServiceWordTurnsTest, H89_LongAnswersToWordsComeInTurnsToo) {
   EXPECT_EQ(bytes, 2'000'000U);
 }
 
+TEST(ServiceWordTurnsTest, H89_AShortAnswerThatTookLongCountsForWhatItTook) {
+  ServiceOptions options;
+  int made = 0;
+  options.admin_word = [&](std::string_view) {
+    ++made;
+    return WordAnswer{"1 connections watching 1000000 paths\n", 200'000};
+  };
+  test::ServiceRig rig(std::move(options));
+  std::vector<Client*> askers;
+  for (int i = 0; i < 10; ++i) askers.push_back(&rig.dial());
+
+  for (const Client* asker : askers) rig.service->receive(asker->peer, "wchs", rig.moment());
+
+  EXPECT_EQ(made, 2) << "one turn's worth";
+  rig.deliver();
+  EXPECT_EQ(made, 10);
+}
+
 TEST(ServiceWordTurnsTest, H89_WhoWaitsForItsTurnWithAWordIsNotLate) {
   ServiceOptions options;
-  options.admin_word = [&](std::string_view) { return std::string(300'000, 'x'); };
+  options.admin_word = [&](std::string_view) { return WordAnswer{std::string(300'000, 'x')}; };
   test::ServiceRig rig(std::move(options));
   const Client& first = rig.dial();
   const Client& second = rig.dial();

@@ -67,7 +67,10 @@ void Watches::add(Kind kind, PeerId peer, std::string_view path) {
   watcher.id = peer;
   const auto [entry, fresh_place] =
       watcher.places.try_emplace(&place, Seats{kNoSeat, kNoSeat, kNoSeat});
-  if (fresh_place) watcher.bytes += path.size();
+  if (fresh_place) {
+    watcher.bytes += path.size();
+    bytes_of_peers_ += path.size();
+  }
   Seats& seats = entry->second;
 
   const Ears ears = ears_of(kind);
@@ -80,7 +83,7 @@ void Watches::add(Kind kind, PeerId peer, std::string_view path) {
     }
     Watch& watch = watches[seats[row]];
     const Ears fresh = ears & ears_in(row) & static_cast<Ears>(~watch.ears);
-    watch.ears |= fresh;
+    set_ears(place, watch, watch.ears | fresh);
     const auto count = static_cast<std::size_t>(std::popcount(fresh));
     watcher.size += count;
     size_ += count;
@@ -188,6 +191,21 @@ Watches::Place* Watches::find_place(std::string_view path) {
   return found == places_.end() ? nullptr : &found->second;
 }
 
+void Watches::set_ears(Place& place, Watch& watch, Ears ears) {
+  const bool listened = (watch.ears & kDataEars) != 0;
+  const bool listens = (ears & kDataEars) != 0;
+  watch.ears = ears;
+  if (listens && !listened) {
+    ++data_.watches;
+    if (place.data++ == 0) ++data_.paths;
+    if (watch.watcher->data++ == 0) ++data_.peers;
+  } else if (listened && !listens) {
+    --data_.watches;
+    if (--place.data == 0) --data_.paths;
+    if (--watch.watcher->data == 0) --data_.peers;
+  }
+}
+
 bool Watches::silence(Place& place, std::size_t row, std::size_t seat, Ears ears) {
   std::vector<Watch>& watches = place.rows[row];
   Watch& watch = watches[seat];
@@ -198,7 +216,7 @@ bool Watches::silence(Place& place, std::size_t row, std::size_t seat, Ears ears
   watcher.size -= count;
   size_ -= count;
   if (row == kRecursiveRow) recursive_ -= count;
-  watch.ears ^= lost;
+  set_ears(place, watch, watch.ears ^ lost);
   if (watch.ears != 0) return true;
 
   // The last in the row takes the free seat.
@@ -213,6 +231,7 @@ bool Watches::silence(Place& place, std::size_t row, std::size_t seat, Ears ears
   if (seats->second != Seats{kNoSeat, kNoSeat, kNoSeat}) return true;
   watcher.places.erase(seats);
   watcher.bytes -= place.path->size();
+  bytes_of_peers_ -= place.path->size();
   if (watcher.places.empty()) peers_.erase(watcher.id);
   return true;
 }

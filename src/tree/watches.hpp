@@ -88,12 +88,22 @@ class Watches {
   [[nodiscard]] std::size_t watching_peers() const { return peers_.size(); }
   /// How many watches hear of it when something happens to a node, at most.
   [[nodiscard]] std::size_t hearers(std::string_view path) const;
+  /// Of those that listen to data only, for `wchs`. They are known and not counted, however many
+  /// there are (H89).
+  struct DataCounts {
+    std::size_t peers = 0;
+    std::size_t paths = 0;
+    std::size_t watches = 0;
+  };
+  [[nodiscard]] const DataCounts& data_counts() const { return data_; }
   /// Everybody who listens to the data of a path, path by path, for `wchc` and `wchp`.
   void visit_data(base::FunctionRef<void(PeerId, std::string_view path)> visitor) const;
   /// Watches of one connection, counted in the same way.
   [[nodiscard]] std::size_t count(PeerId peer) const;
   /// Bytes of the paths that one connection watches.
   [[nodiscard]] std::size_t bytes(PeerId peer) const;
+  /// The sum of that over all connections.
+  [[nodiscard]] std::size_t bytes_of_peers() const { return bytes_of_peers_; }
 
  private:
   /// What one watch listens with, as bits. A persistent or recursive watch has two ears, one in
@@ -111,6 +121,7 @@ class Watches {
   static constexpr std::size_t kRows = 3;
   struct Place {
     const std::string* path = nullptr;  ///< The key in places_.
+    std::size_t data = 0;               ///< How many of the watches listen to data.
     std::array<std::vector<Watch>, kRows> rows;
   };
   using Seats = std::array<std::uint32_t, kRows>;
@@ -118,6 +129,7 @@ class Watches {
     PeerId id = 0;
     std::size_t size = 0;
     std::size_t bytes = 0;
+    std::size_t data = 0;    ///< How many of its watches listen to data.
     std::uint64_t told = 0;  ///< The last round in which it got a notice.
     std::unordered_map<const Place*, Seats> places;
   };
@@ -166,6 +178,8 @@ class Watches {
   bool silence(Place& place, std::size_t row, std::size_t seat, Ears ears);
   bool take(Watcher& watcher, Place& place, Ears ears);
   void forget_if_empty(Place& place);
+  /// Gives a watch its ears, and counts whether it listens to data.
+  void set_ears(Place& place, Watch& watch, Ears ears);
 
   /// Tells everybody in the row. One-shot watches are spent by it.
   void ring(const Round& round, Place& place, std::size_t row);
@@ -178,6 +192,8 @@ class Watches {
   std::unordered_map<PeerId, Watcher> peers_;
   std::size_t size_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t bytes_of_peers_ = 0;
+  DataCounts data_;
   std::size_t recursive_ = 0;  ///< How many of them are recursive; while 0 no parent is looked up.
   std::uint64_t rounds_ = 0;
 };

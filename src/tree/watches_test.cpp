@@ -457,6 +457,20 @@ class WatchStorm {
     for (PeerId peer = 0; peer < kPeers; ++peer) {
       EXPECT_EQ(watches_.count(peer), model_.count(peer)) << peer;
     }
+    std::set<PeerId> peers;
+    std::set<std::string, std::less<>> paths;
+    std::size_t heard = 0;
+    watches_.visit_data([&](PeerId peer, std::string_view path) {
+      peers.insert(peer);
+      paths.emplace(path);
+      ++heard;
+    });
+    EXPECT_EQ(watches_.data_counts().peers, peers.size());
+    EXPECT_EQ(watches_.data_counts().paths, paths.size());
+    EXPECT_EQ(watches_.data_counts().watches, heard);
+    std::size_t bytes = 0;
+    for (PeerId peer = 0; peer < kPeers; ++peer) bytes += watches_.bytes(peer);
+    EXPECT_EQ(watches_.bytes_of_peers(), bytes);
   }
 
   /// It is known before what it will come to.
