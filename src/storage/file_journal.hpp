@@ -60,7 +60,8 @@ struct Recovered {
 ///     log(describe((*journal)->recovered()));
 ///
 /// It does not repair: damage is reported and left as it is, or cut off if the options say so. It
-/// notices that files are missing at the end only if a whole epoch is missing with them.
+/// notices that files are missing at the end only if a whole epoch is missing with them, or all
+/// that followed a snapshot.
 ///
 /// Thread safety: as Journal. The destructor wants no call to be under way; it leaves the end
 /// unmarked, as a crash would.
