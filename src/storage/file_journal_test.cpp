@@ -271,7 +271,7 @@ TEST(FileJournal, FoldingCostsNoMoreThanInProportionToWhatIsAppended) {
 
 const FileJournalOptions kSimulated{.segment_bytes = 2048, .spare = Spare::kInAppend};
 
-TEST(FileJournal, AStateThatRefusesStopsTheStart) {
+TEST(FileJournal, H77_AStateThatRefusesStopsTheStartAndItIsSaidWhereAndWhatHelps) {
   class Picky final : public State {
    public:
     Result<void> load(std::string_view) override { return {}; }
@@ -292,7 +292,12 @@ TEST(FileJournal, AStateThatRefusesStopsTheStart) {
   const auto journal = FileJournal::open(disk.files(), kSimulated, picky);
 
   ASSERT_FALSE(journal);
-  EXPECT_NE(journal.error().message().find("I do not know 2"), std::string::npos);
+  EXPECT_EQ(journal.error(), Code::kDamaged);
+  const std::string& message = journal.error().message();
+  for (const char* part : {"/journal-0000000000000001-0000000000000001: I do not know 2",
+                           "zxid 0x2", "at offset 512", "nothing was changed", "from a copy"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+  }
 }
 
 TEST(FileJournal, ABatchOfAGigabyteIsRefusedAndChangesNothing) {

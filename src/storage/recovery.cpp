@@ -53,6 +53,18 @@ Error missing(Files& files, const std::string& name, const Reader& reader, const
                  place.zxid);
 }
 
+/// The bytes are what was written, so neither the disk nor a cut is to blame or of help.
+Error refused(Files& files, const std::string& name, const Reader& reader, std::int64_t zxid,
+              const Error& error) {
+  if (error != Code::kDamaged) return error;
+  return Error{error.code(),
+               files.path_of(name) + ": " + error.message() + ", zxid " + zxid_text(zxid) +
+                   " in the batch at offset " +
+                   std::to_string(reader.offset() - reader.batch_bytes()) +
+                   "; nothing was changed. The checksums are right: start the version that wrote "
+                   "it, or restore the folder from a copy"};
+}
+
 /// A fold covers finished segments only, and one is finished when the next has its name.
 Error end_missing(Files& files, const Snapshot& snapshot) {
   return damaged(files.path_of(file_name(FileKind::kJournal, snapshot.covers)) +
@@ -170,7 +182,9 @@ Result<Replayed> read_segment(Files& files, const std::string& name, const Place
     replayed.closed = reader->kind() == BatchKind::kEnd;
     if (replayed.closed) continue;
     for (const Entry& entry : reader->records()) {
-      if (auto taken = state.replay(entry); !taken) return taken.error();
+      if (auto taken = state.replay(entry); !taken) {
+        return refused(files, name, *reader, entry.zxid, taken.error());
+      }
     }
     replayed.entries += reader->records().size();
   }
