@@ -164,6 +164,12 @@ TEST(SimServer, H20AWipedServerKnowsNobody) {
 
   world.wipe();
   world.run_for(60s);
+
+  EXPECT_EQ(session.state(), SessionState::kExpired);
+  Session other = world.open(world.start_process("bob"));
+  const auto found = other.exists("/a", deadline_in(5s));
+  ASSERT_TRUE(found) << found.error();
+  EXPECT_FALSE(found->has_value());
 }
 
 TEST(SimServer, H19_WhatARestoredServerHasForgottenIsNotHeldForLong) {
