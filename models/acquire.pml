@@ -19,6 +19,7 @@
  *   NO_OWNER_CHECK    what carries our guid is ours, whatever its session (H04)
  *   NO_DEBT           a delete is tried once (H21)
  *   NO_PROOF          a grant needs no fresh lease (H12)
+ *   NO_RECHECK        the watched one has left, so it is our turn (H27)
  *   CANCEL_FORGETS    who cancels before his create is answered does not look for it (H06)
  * Assumptions about the servers that can be removed:
  *   NO_SESSION_MOVED  a request of the old connection is carried out after the session moved (P7)
@@ -290,7 +291,11 @@ waiting:                           /* kWaiting: the nearest watched, and our own
       :: else -> goto session_over
       fi
     :: attached && !is_in(i, there[at[c]]) ->                           /* Gone, advance() */
+#ifdef NO_RECHECK
+      ahead = 0; i = 0;
+#else
       ahead = ahead & ~bit(i); i = 0;
+#endif
       if
       :: ahead == 0 -> goto prove
       :: else -> goto waiting
