@@ -11,6 +11,11 @@ using namespace std::chrono_literals;
 /// How late an answer may be by the asker's own clock: the callback still has to be called.
 constexpr Duration kLate = 100ms;
 
+void mark(std::map<std::uint32_t, Instant>& marks, const testing::Process& process, Instant until) {
+  Instant& mark = marks.try_emplace(process.id(), Instant::min()).first->second;
+  mark = std::max(mark, until);
+}
+
 }  // namespace
 
 std::string without_number(const std::string& path) {
@@ -63,9 +68,25 @@ void Judge::fail(Invariant invariant, std::string what) {
   if (!violation_) violation_ = Violation{invariant, std::move(what), world_.now()};
 }
 
+void Judge::mistrust(const testing::Process& process, Instant until) {
+  mark(slow_, process, until == Instant::max() ? until : until + longest_lease());
+}
+
+void Judge::hurries(const testing::Process& process, Instant until) {
+  mark(fast_, process, until == Instant::max() ? until : until + longest_lease());
+}
+
 void Judge::hindered(const testing::Process& process, Instant until) {
-  Instant& mark = hindered_until_[process.id()];
-  mark = std::max(mark, until);
+  mark(hindered_, process, until);
+}
+
+void Judge::healed() {
+  // What was proven by a wrong clock is over by then.
+  const Instant right = world_.now() + longest_lease();
+  for (Marks* const marks : {&slow_, &fast_}) {
+    for (auto& [process, until] : *marks) until = std::min(until, right);
+  }
+  for (auto& [process, until] : hindered_) until = std::min(until, world_.now());
 }
 
 std::optional<Judge::Entry> Judge::any_entry() {
@@ -89,25 +110,36 @@ void Judge::answered(AskId id, Got got, std::int64_t session) {
   const auto ask = asks_.find(id);
   if (ask == asks_.end()) return fail(Invariant::kOneOutcome, "a request was answered twice");
   const Wish& wish = ask->second.wish;
-  const auto hindered = hindered_until_.find(wish.process->id());
-  const bool was_free = hindered == hindered_until_.end() || hindered->second < ask->second.since;
-  if (was_free && wish.process->now() > wish.deadline + kLate) {
+  const bool is_free = world_.now() > hindered_until(*wish.process) + kLate;
+  if (is_free && wish.process->now() > wish.deadline + kLate) {
     fail(Invariant::kOneOutcome, wish.process->name() + " got an answer after its deadline");
   }
   for (const Share& share : wish.shares) {
-    if (got == Got::kNothing) resources_[share.site].refused[session] = world_.now();
+    if (got == Got::kHold) continue;
+    resources_[share.site].refused[session].push_back({ask->second.since, world_.now(), {}});
   }
   asks_.erase(ask);
 }
 
 // ---- Holds ------------------------------------------------------------------------------------
 
+bool Judge::has_slow_clock(const testing::Process& process) const {
+  const auto slow = slow_.find(process.id());
+  return slow != slow_.end() && world_.now() <= slow->second;
+}
+
 bool Judge::has_wrong_clock(const testing::Process& process) const {
-  return slow_.contains(process.id()) || fast_.contains(process.id());
+  const auto fast = fast_.find(process.id());
+  return has_slow_clock(process) || (fast != fast_.end() && world_.now() <= fast->second);
+}
+
+Instant Judge::hindered_until(const testing::Process& process) const {
+  const auto hindered = hindered_.find(process.id());
+  return hindered == hindered_.end() ? Instant() : hindered->second;
 }
 
 bool Judge::is_mistrusted(const Announcement& one) const {
-  return ended_early_.contains(one.session) || slow_.contains(one.process->id());
+  return ended_early_.contains(one.session) || has_slow_clock(*one.process);
 }
 
 bool Judge::is_robbed(const Announcement& one, std::size_t site) const {
@@ -139,9 +171,8 @@ void Judge::told_lost(HoldId id) {
 }
 
 void Judge::check_time(const Announcement& one) {
-  if (!one.is_lost || slow_.contains(one.process->id())) return;
-  const auto hindered = hindered_until_.find(one.process->id());
-  if (hindered != hindered_until_.end() && hindered->second + kLate > world_.now()) return;
+  if (!one.is_lost || has_slow_clock(*one.process)) return;
+  if (hindered_until(*one.process) + kLate > world_.now()) return;
   checked(Invariant::kBelief);
   for (const auto& host : world_.hosts()) {
     if (host->machine().session_id() != one.session) continue;
@@ -232,21 +263,29 @@ void Judge::suspect(std::size_t site, const Entry& entry, const Announcement& gr
   const auto wanted = wanted_.find(without_number(entry.path));
   if (wanted == wanted_.end()) return;
   checked(Invariant::kServerOrder);
-  suspects_.push_back({site, entry.owner, granted.process, wanted->second,
+  suspects_.push_back({site, entry.owner, granted.process, wanted->first, wanted->second,
                        world_.now() + plan_.world.callback.most + kLate,
                        granted.process->name() + " announced " + granted.nodes.front() +
                            " before " + entry.path + ", which waited on the same session"});
 }
 
+bool Judge::is_refused(const Suspect& one) {
+  auto& refusals = resources_[one.site].refused[one.session];
+  const auto it_is = std::ranges::find(refusals, one.entry, &Refusal::entry);
+  if (it_is != refusals.end()) return true;
+  const auto may_be = std::ranges::find_if(refusals, [&](const Refusal& refusal) {
+    return refusal.entry.empty() && refusal.asked <= one.wanted && one.wanted <= refusal.answered;
+  });
+  if (may_be == refusals.end()) return false;
+  may_be->entry = one.entry;
+  return true;
+}
+
 void Judge::check_suspects() {
   std::erase_if(suspects_, [&](const Suspect& one) {
-    const auto& refused = resources_[one.site].refused;
-    const auto answer = refused.find(one.session);
-    if (answer != refused.end() && answer->second >= one.wanted) return true;
-    const auto hindered = hindered_until_.find(one.process->id());
-    const bool is_free = hindered == hindered_until_.end() || hindered->second + kLate < one.due;
-    if (!one.process->is_alive() || !is_free) return true;
-    if (one.due > world_.now()) return false;
+    if (is_refused(one) || !one.process->is_alive()) return true;
+    const Instant free = hindered_until(*one.process) + plan_.world.callback.most + kLate;
+    if (std::max(one.due, free) > world_.now()) return false;
     fail(Invariant::kServerOrder, one.what);
     return true;
   });

@@ -119,15 +119,17 @@ class Judge final : public testing::Observer {
 
   // What the nemesis says.
 
-  /// Its clock is slow or has stood still: it may believe for too long, and only the fence protects
-  /// against it.
-  void mistrust(const testing::Process& process) { slow_.insert(process.id()); }
-  /// Its clock is fast or was put forward: what it waits out may be over too soon.
-  void hurries(const testing::Process& process) { fast_.insert(process.id()); }
+  /// Its clock is slow or stands still until then: it may believe for too long, and only the fence
+  /// protects against it, until whatever it has believed meanwhile has run out.
+  void mistrust(const testing::Process& process, Instant until = Instant::max());
+  /// Its clock is fast until then, or was put forward: what it waits out may be over too soon.
+  void hurries(const testing::Process& process, Instant until = Instant::max());
   /// The server ended it before its time.
   void mistrust(std::int64_t session) { ended_early_.insert(session); }
   /// It could not act from now until then.
   void hindered(const testing::Process& process, Instant until);
+  /// Clocks are right and everybody runs, from now on.
+  void healed();
   /// Somebody's place in a queue.
   struct Entry {
     std::string path;
@@ -171,6 +173,12 @@ class Judge final : public testing::Observer {
     std::int64_t owner = 0;
     std::string waited_for;  ///< Somebody else's entry that was first in the queue in front.
   };
+  /// An answer without a hold.
+  struct Refusal {
+    Instant asked;
+    Instant answered;
+    std::string entry;  ///< What it was an answer for, without its number; empty if not yet known.
+  };
   /// A lock as the log and the announcements show it.
   struct Resource {
     Sort sort = Sort::kMutex;
@@ -194,8 +202,9 @@ class Judge final : public testing::Observer {
     std::set<std::string> excused;
     std::vector<std::pair<std::int64_t, int>> sizes;
     Instant vanished = Instant::min();  ///< When a holder did.
-    /// When each session last had an answer without a hold: what it made before may be given up.
-    std::map<std::int64_t, Instant> refused;
+    /// Answers of each session without a hold. What was made for the request is given up, and no
+    /// answer is that of two entries.
+    std::map<std::int64_t, std::vector<Refusal>> refused;
     Token newest{0};  ///< Of those announced.
     Token newest_exclusive{0};
     Token fence{0};
@@ -208,8 +217,9 @@ class Judge final : public testing::Observer {
     std::size_t site = 0;
     std::int64_t session = 0;
     testing::Process* process = nullptr;
-    Instant wanted;  ///< When the entry was.
-    Instant due;     ///< When its answer is here, if it has one.
+    std::string entry;  ///< Without its number.
+    Instant wanted;     ///< When the entry was.
+    Instant due;        ///< When its answer is here, if it has one.
     std::string what;
   };
   struct Conversation {
@@ -218,7 +228,12 @@ class Judge final : public testing::Observer {
     std::int64_t zxid = 0;
   };
 
+  /// Nobody has a longer time-out, however clocks drift.
+  [[nodiscard]] Duration longest_lease() const { return plan_.timeout + plan_.timeout / 50; }
+  [[nodiscard]] bool has_slow_clock(const testing::Process& process) const;
   [[nodiscard]] bool has_wrong_clock(const testing::Process& process) const;
+  /// When whatever hindered it last was over; long ago if nothing did.
+  [[nodiscard]] Instant hindered_until(const testing::Process& process) const;
   [[nodiscard]] bool is_mistrusted(const Announcement& one) const;
   /// Another hand has removed its entry, and it cannot know at once.
   [[nodiscard]] bool is_robbed(const Announcement& one, std::size_t site) const;
@@ -234,6 +249,8 @@ class Judge final : public testing::Observer {
   /// answer that says otherwise may be under way.
   void suspect(std::size_t site, const Entry& entry, const Announcement& granted);
   void check_suspects();
+  /// Has the request that made the entry been answered without a hold?
+  [[nodiscard]] bool is_refused(const Suspect& one);
   void check_time(const Announcement& one);
   /// Is it over, by its clock or by its own word? Does not ask for the word when its clock is
   /// enough: whoever is asked notices.
@@ -281,8 +298,10 @@ class Judge final : public testing::Observer {
   std::unordered_map<HoldId, Announcement> holds_;
   std::unordered_map<AskId, Ask> asks_;
   std::map<std::uint64_t, Conversation> conversations_;
-  std::set<std::uint32_t> slow_;  ///< Processes by their clocks.
-  std::set<std::uint32_t> fast_;
+  /// Processes by their clocks, and until when those count as wrong.
+  using Marks = std::map<std::uint32_t, Instant>;
+  Marks slow_;
+  Marks fast_;
   std::set<std::int64_t> ended_early_;
   std::set<std::int64_t> over_;            ///< Sessions that have ended.
   std::map<std::string, Instant> wanted_;  ///< When a create of this path was sent first.
@@ -301,7 +320,7 @@ class Judge final : public testing::Observer {
   Witness witness_{reference_};
   Steadiness steadiness_;
   bool is_recovered_ = false;  ///< And not looked at since.
-  std::map<std::uint32_t, Instant> hindered_until_;
+  Marks hindered_;
   std::int64_t applied_ = 0;  ///< The newest record that is durable.
   std::uint64_t last_ = 0;
   std::uint64_t events_ = 0;

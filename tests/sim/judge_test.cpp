@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kFirst = "/locks/a/_c_00000000-0000-0000-0000-00000000000a-lock-";
 constexpr const char* kSecond = "/locks/a/_c_00000000-0000-0000-0000-00000000000b-lock-";
+constexpr const char* kThird = "/locks/a/_c_00000000-0000-0000-0000-000000000012-lock-";
 constexpr const char* kElsewhere = "/locks/b/_c_00000000-0000-0000-0000-00000000000f-lock-";
 constexpr const char* kPermit = "/pool/leases/_c_00000000-0000-0000-0000-00000000000e-lease-";
 constexpr const char* kAnotherPermit =
@@ -101,6 +102,75 @@ TEST_F(JudgeTest, WhoHasGivenUpIsPassedOverByAnotherOfItsSession) {
   world.run_for(5s);
 
   EXPECT_EQ(said(), "nothing");
+}
+
+TEST_F(JudgeTest, OneRefusalIsTheAnswerForOneEntry) {
+  const Judge::AskId first = ask();
+  ask();
+  const Judge::AskId last = ask();
+  enter(hers, kFirst);
+  enter(hers, kThird);
+  const Created behind = enter(hers, kSecond);
+
+  judge.answered(first, Judge::Got::kNothing, hers.id());
+  judge.answered(last, Judge::Got::kHold, hers.id());
+  announce(behind);
+  world.run_for(5s);
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, ARefusalOfAnEarlierRequestExcusesNobody) {
+  judge.answered(ask(), Judge::Got::kNothing, hers.id());
+  world.run_for(1s);
+  ask();
+  const Judge::AskId last = ask();
+  enter(hers, kFirst);
+  const Created behind = enter(hers, kSecond);
+
+  judge.answered(last, Judge::Got::kHold, hers.id());
+  announce(behind);
+  world.run_for(5s);
+
+  EXPECT_EQ(said(), "server order");
+}
+
+TEST_F(JudgeTest, APauseDelaysADeadlineAndDoesNotLiftIt) {
+  const Judge::AskId soon = judge.asked({0, &ann, world.now() + 1s, {Share{}}});
+  const Judge::AskId late = judge.asked({0, &ann, world.now() + 1s, {Share{}}});
+  judge.hindered(ann, world.now() + 2s);
+  world.run_for(2s + 50ms);
+  judge.answered(soon, Judge::Got::kNothing, hers.id());
+  ASSERT_EQ(said(), "nothing");
+
+  world.run_for(100ms);
+  judge.answered(late, Judge::Got::kNothing, hers.id());
+
+  EXPECT_EQ(said(), "one outcome");
+}
+
+TEST_F(JudgeTest, NoHindranceOutlivesHealing) {
+  const Judge::AskId ask = judge.asked({0, &ann, world.now() + 1s, {Share{}}});
+  judge.hindered(ann, world.now() + 1h);
+  judge.healed();
+  world.run_for(2s);
+
+  judge.answered(ask, Judge::Got::kNothing, hers.id());
+
+  EXPECT_EQ(said(), "one outcome");
+}
+
+TEST_F(JudgeTest, AClockThatIsRightAgainExcusesNobodyForLong) {
+  judge.mistrust(ann);
+  judge.healed();
+  announce(enter(hers, kFirst));
+  world.run_for(plan.timeout + plan.timeout / 10);
+  ASSERT_EQ(said(), "nothing");
+
+  world.expire(hers.id());
+  world.run_for(1s);
+
+  EXPECT_EQ(said(), "belief");
 }
 
 TEST_F(JudgeTest, BeliefDoesNotComeBack) {

@@ -63,6 +63,7 @@ void Nemesis::go_on() {
 void Nemesis::stop() {
   stopped_ = true;
   world_.heal_everything();
+  judge_.healed();
   world_.limit_timeouts(plan_.world.service.max_session_timeout);
   if (operator_) operator_->tidy_up();
 }
@@ -148,7 +149,7 @@ void Nemesis::strike_client(Fault fault, Client& client) {
       return world_.pause(process, span);
     case Fault::kSuspend:
       judge_.hindered(process, world_.now() + span);
-      judge_.mistrust(process);
+      judge_.mistrust(process, world_.now() + span);
       return world_.suspend(process, span);
     case Fault::kClockRate: {
       const bool is_slow = world_.random().below(2) == 0;
@@ -156,15 +157,17 @@ void Nemesis::strike_client(Fault fault, Client& client) {
       return world_.set_clock_rate(process, is_slow ? 0.8 : 1.25);
     }
     case Fault::kClockJump:
-      judge_.hurries(process);
+      judge_.hurries(process, world_.now());
       judge_.hindered(process, world_.now() + 1ms);
       return world_.jump_clock(process, draw(1ms, plan_.timeout));
-    case Fault::kExpire:
-      judge_.mistrust(client.session_id());
-      static_cast<void>(world_.expire(client.session_id()));
-      return;
+    case Fault::kExpire: return expire(client.session_id());
     default: return replace(client);
   }
+}
+
+void Nemesis::expire(std::int64_t session) {
+  // The log has it once it is durable, and the judge has to know by then.
+  if (world_.expire(session)) judge_.mistrust(session);
 }
 
 void Nemesis::replace(Client& client) {
@@ -222,10 +225,7 @@ void Nemesis::strike_rarely() {
   switch (fault) {
     case Fault::kMeddle: return operator_->meddle();
     case Fault::kLeave:
-      if (Client* const client = any_client()) {
-        world_.counted(fault, &client->process());
-        client->leave();
-      }
+      if (Client* const client = any_client()) client->leave();
       return;
     case Fault::kDropReply:
       // The one thing a lock asks for that is not among the targets.

@@ -37,6 +37,7 @@ class Nemesis {
   /// For no longer than `most`.
   void lag_all();
   void bring_down(testing::Crash how, Duration most);
+  void expire(std::int64_t session);
   void replace(Client& client);
   /// Does `task` after a drawn time, unless the nemesis has been stopped by then.
   void after(Duration least, Duration most, std::function<void()> task);
