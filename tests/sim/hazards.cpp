@@ -22,7 +22,7 @@ constexpr std::array<Hazard, kHazards> kTable = {{
     {9, kLuck, "a lease ran out by its clock and the session lived"},
     {10, kLuck, "an answer was under way for a quarter of the time-out"},
     {11, kLuck, "a follower answered for a session that its leader had ended"},
-    {12, kLuck, "a session ended with an entry that waited"},
+    {12, kLuck, "a session ran out or was ended with an entry that waited"},
     {13, kLuck, "a holder's session ended while the holder was paused"},
     {14, kLuck, "a holder's clock jumped, stood still, or its wall clock jumped"},
     {15, kLuck, "a session was granted another time-out when it attached again"},

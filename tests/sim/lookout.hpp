@@ -50,6 +50,7 @@ class Lookout final : public testing::Observer {
   void releases_again() { sightings_.saw(24); }
   /// A lock was asked for in vain.
   void gave_up(testing::SimHost& host, Code code);
+  /// Before the session is let go.
   void leaves(testing::SimHost& host);
   void found_sick() { sightings_.saw(74); }
   void led_before() { sightings_.saw(75); }
@@ -128,6 +129,8 @@ class Lookout final : public testing::Observer {
   void remove(const tree::Record& record, const tree::Change& change);
   void look_at_order(const Directory& directory, Queue::const_iterator gone);
   void look_at_owner(Directory& directory, const Entry& gone, const tree::Record& record);
+  /// Has its owner asked for its end?
+  [[nodiscard]] bool has_closed(std::int64_t session) const;
   void look_at_multi(const tree::Record& record);
   [[nodiscard]] Directory* directory_of(const std::string& path);
 

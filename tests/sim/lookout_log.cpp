@@ -155,7 +155,10 @@ void Lookout::look_at_owner(Directory& directory, const Entry& gone, const Recor
   const auto held = held_.find(gone.path);
   if (held == held_.end()) {
     // Whoever leads announces no node.
-    if (directory.sort != Sort::kElection) sightings_.saw(12);
+    const bool is_waiter = directory.sort != Sort::kElection;
+    if (is_waiter && record.kind == Record::Kind::kCloseSession && !has_closed(record.session)) {
+      sightings_.saw(12);
+    }
     return;
   }
   directory.holder_vanished = true;
@@ -164,6 +167,14 @@ void Lookout::look_at_owner(Directory& directory, const Entry& gone, const Recor
     if (process.id() != held->second || process.paused_until <= world_.now()) continue;
     return sightings_.saw(13);
   }
+}
+
+bool Lookout::has_closed(std::int64_t session) const {
+  return std::ranges::any_of(lines_, [&](const auto& each) {
+    const Line& line = each.second;
+    return line.session == session &&
+           std::ranges::find(line.asked, wire::Op::kCloseSession, &Asked::op) != line.asked.end();
+  });
 }
 
 void Lookout::look_at_multi(const Record& record) {
