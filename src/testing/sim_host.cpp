@@ -120,7 +120,9 @@ void SimHost::schedule_callback(Instant at, std::function<void()> task) {
                    self->in_order_.pop_front();
                  }
                  if (self->options_.executor) return self->options_.executor(std::move(task));
+                 self->in_callback_ = true;
                  task();
+                 self->in_callback_ = false;
                });
 }
 

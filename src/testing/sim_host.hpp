@@ -53,6 +53,8 @@ class SimHost final : public session::Host, public std::enable_shared_from_this<
   /// To look at; whoever wants to change something enters.
   [[nodiscard]] const session::Machine& machine() const { return machine_; }
   [[nodiscard]] std::size_t callbacks_waiting() const { return waiting_; }
+  /// Is a callback of the session's running?
+  [[nodiscard]] bool is_in_callback() const { return in_callback_; }
   /// A number of its own, in the order of opening.
   std::uint64_t number = 0;
   void clock_changed();
@@ -83,6 +85,7 @@ class SimHost final : public session::Host, public std::enable_shared_from_this<
   bool dead_ = false;
   bool retired_ = false;
   bool entered_ = false;
+  bool in_callback_ = false;
   LinkId link_ = 0;
   bool up_ = false;
   Instant armed_ = Instant::max();  ///< True time.

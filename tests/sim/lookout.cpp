@@ -81,7 +81,7 @@ void Lookout::gave_up(testing::SimHost& host, Code code) {
 }
 
 void Lookout::leaves(testing::SimHost& host) {
-  sightings_.saw(59);
+  if (host.is_in_callback()) sightings_.saw(59);
   if (!host.is_connected()) sightings_.saw(25);
   const auto line = lines_.find(host.link());
   if (line != lines_.end() && !line->second.asked.empty()) sightings_.saw(58);

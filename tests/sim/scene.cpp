@@ -60,6 +60,10 @@ LockRequest::Handler Person::answer(const Deadline& deadline) {
   return [this, ask](Result<Lease> lease) {
     stage_.judge.answered(ask, lease ? Judge::Got::kHold : Judge::Got::kNothing, session.id());
     waits_ = false;
+    if (leaves_) {
+      stage_.lookout.leaves(host());
+      host().let_go();
+    }
     if (lease) return hold(std::move(*lease));
     error_ = lease.error().code();
     stage_.lookout.gave_up(host(), *error_);

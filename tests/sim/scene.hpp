@@ -28,6 +28,8 @@ class Person {
   /// As a writer: it becomes a reader.
   void reads_on(const RwLock& lock);
   void lets_go();
+  /// As soon as its request is answered it lets its session go, in the very callback.
+  void leaves_when_answered() { leaves_ = true; }
   [[nodiscard]] bool holds() const { return lease_ != nullptr; }
   [[nodiscard]] bool waits() const { return waits_; }
   [[nodiscard]] const Lease& lease() const { return *lease_; }
@@ -48,6 +50,7 @@ class Person {
   std::stop_source stop_;
   bool waits_ = false;
   bool goes_on_ = false;
+  bool leaves_ = false;
   std::shared_ptr<Lease> lease_;
   Lookout::Hold seen_;
   Judge::HoldId hold_ = 0;

@@ -266,18 +266,40 @@ TEST(Schedule, H23_AReleaseWithoutAConnectionArrivesWithTheNext) {
   scene.ends_having_met({23});
 }
 
-TEST(Schedule, H25_H58_H59_ASessionLetGoWithoutAConnectionBlocksNobodyForLong) {
+TEST(Schedule, H25_H59_ASessionLetGoWithoutAConnectionBlocksNobodyForLong) {
   Scene scene;
   scene.take(scene.ann);
+  Person impatient(scene.ann, 0);
+  impatient.leaves_when_answered();
   scene.lock_out(scene.ann);
-  const Instant before = scene.world.now();
+  impatient.wants(Scene::mutex(impatient), {}, 500ms);
 
-  scene.lookout.leaves(scene.ann.host());
-  scene.ann.host().let_go();
+  scene.until([&] { return !impatient.waits(); });
+  EXPECT_EQ(impatient.error(), Code::kTimedOut);
+  const Instant before = scene.world.now();
   scene.take(scene.bob);
 
   EXPECT_LE(scene.world.now() - before, scene.plan.timeout + 1s);
   scene.ends_having_met({25, 59});
+}
+
+TEST(Schedule, H58_H59_ASessionLetGoWithRequestsUnansweredAnswersEach) {
+  Scene scene;
+  scene.take(scene.ann);
+  Person impatient(scene.ann, 0);
+  Person patient(scene.ann, 0);
+  impatient.leaves_when_answered();
+  scene.world.partition(scene.ann.process, 0, Silence::kReplies);
+  patient.wants(Scene::mutex(patient));
+  impatient.wants(Scene::mutex(impatient), {}, 500ms);
+
+  scene.until([&] { return !impatient.waits(); });
+  scene.take(scene.bob);
+
+  EXPECT_FALSE(patient.waits());
+  EXPECT_EQ(patient.error(), Code::kClosed);
+  EXPECT_EQ(scene.judge.open_asks(), 0U);
+  scene.ends_having_met({58, 59});
 }
 
 // ---- Waiting and watches ------------------------------------------------------------------------
