@@ -279,6 +279,7 @@ void Follower::catch_up() {
     apply_next();
   }
   applying_ = false;
+  if (position_ < known_ && std::exchange(lag_waits_, false) && struck) struck(Fault::kLag);
 }
 
 void Follower::apply_next() {
@@ -334,15 +335,17 @@ void Follower::touch_later() {
 
 void Follower::set_lag(std::size_t records) {
   lag_ = records;
+  lag_waits_ = records > 0;
   if (joined_) catch_up();
 }
 
-void Follower::part() {
-  if (parted_) return;
+bool Follower::part() {
+  if (parted_) return false;
   parted_ = true;
   up_.set_silent(true);
   down_.set_silent(true);
   miss_leader([this] { return !parted_; });
+  return joined_;
 }
 
 void Follower::miss_leader(std::function<bool()> is_back) {
@@ -388,14 +391,15 @@ void Follower::join() {
   leader_ships(leader_.log().end());
 }
 
-void Follower::succeed() {
-  if (!joined_ || parted_) return;
+bool Follower::succeed() {
+  if (!joined_ || parted_) return false;
   deposed_ = true;
   // All that was applied, and what it has been told of its clients' writes.
   down_.flush();
   known_ = leader_.log().end();
   wanted_ = known_;
   catch_up();
+  return true;
 }
 
 void Follower::give_way() {

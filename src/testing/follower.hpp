@@ -57,17 +57,20 @@ class Follower final : public Server {
   // The world's.
 
   void set_lag(std::size_t records);
-  /// Nothing passes between it and the leader.
-  void part();
+  /// Nothing passes between it and the leader. False: nothing did before.
+  [[nodiscard]] bool part();
   void rejoin();
   /// From the leader's end on it plays the leader that was: it knows all that was applied, answers
   /// reads, pings and syncs of the clients it has, and carries out nothing. Until give_way().
-  void succeed();
+  /// False: it was not with the leader.
+  [[nodiscard]] bool succeed();
   void give_way();
   void crash(Tell clients_hear);
   void start();
   /// Everything is gone. Only while the leader is down.
   void wipe();
+  /// Told when a lag first keeps something back after it was set.
+  std::function<void(Fault)> struck;
 
   // The leader's.
 
@@ -152,6 +155,7 @@ class Follower final : public Server {
   std::uint64_t known_ = 0;   ///< Records the leader has shipped.
   std::uint64_t wanted_ = 0;  ///< Records that an answer waits for.
   std::size_t lag_ = 0;
+  bool lag_waits_ = false;  ///< It has kept nothing back so far.
   bool applying_ = false;
   bool touching_ = false;
   std::map<LinkId, Front> fronts_;

@@ -319,6 +319,7 @@ Result<void> Leader::grow_old(Batch& records) {
   const auto [directory, creates] = *std::exchange(aged_, std::nullopt);
   tree::Tree& tree = service_->tree();
   if (tree.nodes().find(directory) == nullptr) return {};
+  if (struck) struck(Fault::kAge);
   const std::string child = directory + "/aged";
   // Above what refusals were dated with, which are not stored.
   constexpr std::int64_t kGap = 1'000'000;

@@ -131,15 +131,35 @@ void Network::set_silence(Process& process, Server& server, bool requests, bool 
   Pair& between = pair(process, server);
   between.silent[index(Way::kRequest)] = requests;
   between.silent[index(Way::kReply)] = replies;
+  prepare(between, Fault::kPartition, requests || replies);
   kick(between);
 }
 
 void Network::set_refusal(Process& process, Server& server, Refusal refusal) {
-  pair(process, server).refusal = refusal;
+  Pair& between = pair(process, server);
+  between.refusal = refusal;
+  prepare(between, Fault::kRefuse, refusal == Refusal::kOn);
 }
 
 void Network::set_delay(Process& process, Server& server, Duration delay) {
-  pair(process, server).delay = delay;
+  Pair& between = pair(process, server);
+  between.delay = delay;
+  prepare(between, Fault::kSlow, delay > Duration::zero());
+}
+
+void Network::prepare(Pair& pair, Fault fault, bool on) {
+  std::erase(pair.waiting, fault);
+  if (on) pair.waiting.push_back(fault);
+}
+
+void Network::meets(const Link& link, Fault fault) {
+  if (std::erase(link.pair->waiting, fault) > 0 && struck) struck(fault, *link.process);
+}
+
+bool Network::is_silent(const Link& link, Way way) {
+  if (!link.pair->silent[index(way)]) return false;
+  meets(link, Fault::kPartition);
+  return true;
 }
 
 void Network::drop_next(Process& process, Way way, std::vector<wire::Op> ops) {
@@ -179,6 +199,7 @@ void Network::put(LinkId id, Link& link, Way way, Chunk chunk, Duration more) {
   Stream& stream = link.streams[index(way)];
   if (chunk.kind == Chunk::Kind::kClose) stream.ended = true;
   if (!stream.open) return;  // Nobody is there to read it.
+  meets(link, Fault::kSlow);
   const Duration latency = timeline_.draw(options_.latency.least, options_.latency.most);
   stream.last = std::max(stream.last, timeline_.now() + latency + link.pair->delay + more);
   chunk.at = stream.last;
@@ -197,7 +218,7 @@ void Network::put_bytes(LinkId id, Link& link, Way way, std::string bytes, const
 
 void Network::schedule(LinkId id, Link& link, Way way) {
   Stream& stream = link.streams[index(way)];
-  if (stream.scheduled || stream.chunks.empty() || link.pair->silent[index(way)]) return;
+  if (stream.scheduled || stream.chunks.empty() || is_silent(link, way)) return;
   stream.scheduled = true;
   Process* reader = way == Way::kRequest ? &link.server->process() : link.process;
   // A reader that is dead has to be got rid of all the same.
@@ -211,7 +232,7 @@ void Network::deliver(LinkId id, Way way) {
   if (link == nullptr) return;
   Stream& stream = link->streams[index(way)];
   stream.scheduled = false;
-  if (stream.chunks.empty() || link->pair->silent[index(way)]) return;
+  if (stream.chunks.empty() || is_silent(*link, way)) return;
   if (stream.chunks.front().at > timeline_.now()) return schedule(id, *link, way);
   Chunk chunk = std::move(stream.chunks.front());
   stream.chunks.pop_front();
@@ -231,7 +252,9 @@ void Network::arrive_at_server(LinkId id, Link& link, Chunk chunk) {
   Stream& stream = link.streams[index(Way::kRequest)];
   switch (chunk.kind) {
     case Chunk::Kind::kOpen:
-      if (!server.is_listening() || link.pair->refusal == Refusal::kOn) {
+      if (!server.is_listening()) return hang_up(id, Way::kReply);
+      if (link.pair->refusal == Refusal::kOn) {
+        meets(link, Fault::kRefuse);
         return hang_up(id, Way::kReply);
       }
       put(id, link, Way::kReply, {.kind = Chunk::Kind::kOpen});

@@ -57,7 +57,8 @@ class Network {
   /// Is it whole, and nothing on its way on it?
   [[nodiscard]] bool is_quiet(LinkId link) const;
 
-  /// Told when a rule of drop_next() or hold_next() has met its message.
+  /// Told when a rule of drop_next() or hold_next() has met its message, and when a silence, a
+  /// refusal or a delay first meets something after it was set.
   std::function<void(Fault, const Process&)> struck;
 
  private:
@@ -66,6 +67,7 @@ class Network {
     bool silent[2] = {false, false};  ///< By Way.
     Refusal refusal = Refusal::kOff;
     Duration delay{};
+    std::vector<Fault> waiting;  ///< Those of the above that have met nothing so far.
   };
   struct Chunk {
     enum class Kind : std::uint8_t { kOpen, kBytes, kClose };
@@ -115,6 +117,10 @@ class Network {
   /// Looks at the frames of one write.
   [[nodiscard]] Passing inspect(LinkId id, Link& link, Way way, std::string_view bytes);
   void tell_over(LinkId id, Over how);
+  /// From now on the fault strikes what it meets, or does not.
+  static void prepare(Pair& pair, Fault fault, bool on);
+  void meets(const Link& link, Fault fault);
+  [[nodiscard]] bool is_silent(const Link& link, Way way);
   [[nodiscard]] Message read_header(LinkId id, Link& link, Way way, std::string_view body);
   [[nodiscard]] const Rule* match(const Link& link, Way way, wire::Op op) const;
   [[nodiscard]] std::vector<LinkId> links_where(base::FunctionRef<bool(const Link&)> fits) const;

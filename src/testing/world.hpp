@@ -108,7 +108,8 @@ class World {
   /// What the leader has applied, from the first record or the last trim on.
   [[nodiscard]] const Log& log() const { return leader_->log(); }
 
-  // Faults. Each is counted when it strikes: not when it is only prepared, nor when it is undone.
+  // Faults. Each is counted when it strikes: not when it is only prepared, nor when it is undone. A
+  // silence, a refusal, a delay and a lag strike when they first meet something.
 
   /// The session's connection ends; what was on its way arrives or does not.
   void cut(SimHost& host);
@@ -131,6 +132,7 @@ class World {
   void pause(Process& process, Duration span);
   /// The same with its clock standing still.
   void suspend(Process& process, Duration span);
+  /// A fault only if it is beyond what a lease allows for.
   void set_clock_rate(Process& process, double rate);
   void jump_clock(Process& process, Duration by);
   /// The clock on the wall, which is for people only.

@@ -126,7 +126,7 @@ class Round {
                      [&](ServerFault fault, milliseconds length) {
                        const std::string trouble = service.strike(fault, length, random);
                        if (!trouble.empty()) broken_ = trouble;
-                       return true;
+                       return trouble.empty();
                      });
       } catch (...) {
         failed = std::current_exception();

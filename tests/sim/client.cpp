@@ -334,6 +334,7 @@ void Client::reopen(std::uint64_t generation) {
 
 void Client::leave_if_asked() {
   if (!std::exchange(leaves_, false)) return;
+  world_.counted(testing::Fault::kLeave, &process_);
   lookout_.leaves(host());
   host().let_go();
   reopen(generation_);

@@ -109,6 +109,30 @@ TEST_F(FaultTest, ARefusedClientFindsNoServerUntilTheRefusalEnds) {
   EXPECT_TRUE(session.wait_connected(deadline_in(10s)));
 }
 
+TEST_F(FaultTest, AFaultCountsWhenItStrikes) {
+  world.refuse(ann, 0, Refusal::kOn);
+  world.run_for(1s);
+  EXPECT_EQ(world.count(Fault::kRefuse), 0U);
+  world.cut(host());
+  world.run_for(3s);
+  EXPECT_EQ(world.count(Fault::kRefuse), 1U);
+  world.refuse(ann, 0, Refusal::kOff);
+  ASSERT_TRUE(session.wait_connected(deadline_in(10s)));
+
+  world.partition(ann, 0, Silence::kReplies);
+  world.slow_down(ann, 0, 10ms);
+  EXPECT_EQ(world.count(Fault::kPartition), 0U);
+  EXPECT_EQ(world.count(Fault::kSlow), 0U);
+  world.run_for(5s);
+  EXPECT_EQ(world.count(Fault::kPartition), 1U);
+  EXPECT_EQ(world.count(Fault::kSlow), 1U);
+
+  world.set_clock_rate(ann, 1.004);
+  EXPECT_EQ(world.count(Fault::kClockRate), 0U);
+  world.set_clock_rate(ann, 1.25);
+  EXPECT_EQ(world.count(Fault::kClockRate), 1U);
+}
+
 TEST_F(FaultTest, H09AHolderThatIsPausedBeyondItsTimeoutFindsItsLeaseLost) {
   const auto lease = mutex.lock(deadline_in(5s));
   ASSERT_TRUE(lease);

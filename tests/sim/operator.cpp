@@ -44,22 +44,26 @@ void Operator::send(Operation operation, std::function<void(const Error*)> done)
                   });
 }
 
+std::function<void(const Error*)> Operator::struck() {
+  return [this](const Error* error) {
+    if (error == nullptr) stage_.world.counted(testing::Fault::kMeddle);
+  };
+}
+
 const Site& Operator::any_site() {
   return stage_.plan.sites[stage_.world.random().below(stage_.plan.sites.size())];
 }
 
 void Operator::meddle() {
-  stage_.world.counted(testing::Fault::kMeddle);
   stage_.world.post(process_, 0us, [this] {
-    const auto nothing = [](const Error*) {};
     const auto entry = stage_.judge.any_entry();
     switch (stage_.world.random().below(5)) {
       case 0: return litter();
       case 1:
-        if (entry) send(Set{Path(entry->path), "changed by hand"}, nothing);
+        if (entry) send(Set{Path(entry->path), "changed by hand"}, struck());
         return;
       case 2:
-        if (entry) send(Remove{Path(entry->path)}, nothing);
+        if (entry) send(Remove{Path(entry->path)}, struck());
         return;
       case 3: return remove_directory();
       default: {
@@ -78,13 +82,13 @@ void Operator::litter() {
   const std::string directory = site.sort == Sort::kSemaphore ? site.path + "/locks" : site.path;
   const std::string path = directory + "/" + kForeign[stage_.world.random().below(kForeign.size())];
   foreign_.insert(path);
-  send(Create{Path(path), "", {}}, [](const Error*) {});
+  send(Create{Path(path), "", {}}, struck());
 }
 
 void Operator::remove_directory() {
   const Site& site = any_site();
   if (site.sort == Sort::kName || site.sort == Sort::kSemaphore) return;
-  send(Remove{Path(site.path)}, [](const Error*) {});
+  send(Remove{Path(site.path)}, struck());
 }
 
 void Operator::resize(const Site& site, int size) {
@@ -93,6 +97,7 @@ void Operator::resize(const Site& site, int size) {
   const auto done = [this, &site, is_tidy](const Error* error) {
     if (error == nullptr) {
       if (is_tidy) changed_.erase(site.path);
+      if (!is_tidy) struck()(nullptr);
       return;
     }
     if (error->code() == Code::kNoNode) {

@@ -24,6 +24,8 @@ class Operator {
 
  private:
   void open();
+  /// Counts what has been done, if it has.
+  [[nodiscard]] std::function<void(const Error*)> struck();
   void litter();
   void remove_directory();
   void resize(const Site& site, int size);
