@@ -115,6 +115,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_rarities(plan);
   draw_times(plan);
   plan.guards = Draw(seed, 4).chance(20);
+  plan.is_plain = false;
   return plan;
 }
 
@@ -122,6 +123,7 @@ Plan draw_plain_plan(std::uint64_t seed) {
   Draw draw(seed);
   Plan plan;
   plan.seed = seed;
+  plan.is_plain = true;
   plan.world.seed = seed;
   plan.world.followers = draw.any<std::size_t, 4>({0, 0, 1, 2});
   plan.world.store = draw.chance(50) ? testing::Store::kDisk : testing::Store::kMemory;
@@ -153,6 +155,11 @@ Plan draw_plain_plan(std::uint64_t seed) {
 double draw_drift(base::Random& luck) {
   constexpr double kMost = 0.004;
   return luck.below(2) == 0 ? 1.0 - kMost : 1.0 + kMost;
+}
+
+std::string command_for(const Plan& plan) {
+  return std::string("./dev sim ") + (plan.is_plain ? "--plain " : "") + "--seed " +
+         std::to_string(plan.seed) + " --seeds 1";
 }
 
 std::string describe(const Plan& plan) {

@@ -39,6 +39,7 @@ struct Site {
 /// others come to the fore (swarm testing).
 struct Plan {
   std::uint64_t seed = 1;
+  bool is_plain = false;  ///< Drawn by draw_plain_plan().
   testing::WorldOptions world;
   std::vector<Site> sites;
   std::size_t clients = 3;
@@ -72,6 +73,9 @@ struct Plan {
 
 /// A rate of a clock within what the lease allows for: two of them differ by less than a hundredth.
 [[nodiscard]] double draw_drift(base::Random& luck);
+
+/// The command that plays the seed again.
+[[nodiscard]] std::string command_for(const Plan& plan);
 
 /// On one line, for people.
 [[nodiscard]] std::string describe(const Plan& plan);

@@ -24,9 +24,9 @@ constexpr Duration kPatience = 10min;
 /// While it lives, an assertion that fails in this thread names the seed.
 class Named {
  public:
-  explicit Named(std::uint64_t seed) {
-    std::snprintf(text_, sizeof text_, "in seed %llu: ./dev sim --seed %llu --seeds 1\n",
-                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
+  explicit Named(const Plan& plan) {
+    std::snprintf(text_, sizeof text_, "in seed %llu: %s\n",
+                  static_cast<unsigned long long>(plan.seed), command_for(plan).c_str());
     static const auto installed = std::signal(SIGABRT, [](int) {
       if (write(STDERR_FILENO, text_, strnlen(text_, sizeof text_)) < 0) return;
     });
@@ -129,7 +129,7 @@ class Play {
 }  // namespace
 
 Outcome play(const Plan& plan) {
-  const Named named(plan.seed);
+  const Named named(plan);
   return Play(plan).run();
 }
 

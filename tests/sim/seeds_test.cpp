@@ -45,7 +45,9 @@ TEST_P(Seeds, ShowNoViolationAndRunTheSameTwice) {
   const Outcome first = play(plan);
   const Outcome second = play(plan);
 
-  EXPECT_FALSE(first.violation) << describe(first) << '\n' << describe(plan);
+  EXPECT_FALSE(first.violation) << describe(first) << '\n'
+                                << describe(plan) << '\n'
+                                << command_for(plan);
   EXPECT_GT(first.holds, 0U) << describe(plan);
   EXPECT_EQ(first.trace, second.trace) << describe(plan);
 }
@@ -103,6 +105,11 @@ TEST(Luck, APlainPlanHasNoRarities) {
     EXPECT_EQ(plain.faults, plan.faults);
     EXPECT_EQ(plain.length, plan.length);
   }
+}
+
+TEST(Luck, ACommandPlaysTheVeryPlanAgain) {
+  EXPECT_EQ(command_for(draw_plain_plan(16)), "./dev sim --plain --seed 16 --seeds 1");
+  EXPECT_EQ(command_for(draw_plan(16)), "./dev sim --seed 16 --seeds 1");
 }
 
 TEST(Seeds, AnAssertionThatFailsNamesTheSeed) {

@@ -31,6 +31,7 @@ struct Options {
   std::optional<std::uint64_t> first;  ///< Seed.
   std::uint64_t seeds = 0;             ///< 0: as many as there is time for.
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+  bool plain = false;
   bool twice = false;
   bool shrink = false;
   bool mutants = false;
@@ -120,13 +121,17 @@ class Search {
     return std::chrono::duration<double>(Clock::now() - start_).count();
   }
 
+  [[nodiscard]] Plan draw(std::uint64_t seed) const {
+    return options_.plain ? draw_plain_plan(seed) : draw_plan(seed);
+  }
+
   void work() {
     while (failed_ < 3) {
       const std::uint64_t seed = next_++;
       const bool enough =
           options_.seeds != 0 ? seed >= first_ + options_.seeds : elapsed() >= options_.seconds;
       if (enough) break;
-      const Plan plan = draw_plan(seed);
+      const Plan plan = draw(seed);
       Outcome outcome = play(plan);
       if (options_.twice && !outcome.violation) {
         const Outcome again = play(plan);
@@ -182,9 +187,9 @@ class Search {
     }
     show_hazards();
     for (const Outcome& outcome : failures_) {
-      const Plan plan = draw_plan(outcome.seed);
-      fmt::print("\nVIOLATED {}\n  {}\n  again: ./dev sim --seed {} --seeds 1\n", describe(outcome),
-                 describe(plan), outcome.seed);
+      const Plan plan = draw(outcome.seed);
+      fmt::print("\nVIOLATED {}\n  {}\n  again: {}\n", describe(outcome), describe(plan),
+                 command_for(plan));
       if (!options_.shrink) continue;
       const Plan small = shrink(plan, outcome.violation->invariant);
       fmt::print("  smallest: {}, {} ms\n  {}\n", describe(small), small.length / 1ms,
@@ -264,6 +269,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.first, "The first seed")->option_text("S [1]");
   app.add_option("--seeds", options.seeds, "How many, instead of a time")->option_text("N");
   app.add_option("--threads", options.threads, "How many worlds at a time")->option_text("N");
+  app.add_flag("--plain", options.plain, "Without rarities, as the older regressions were found");
   app.add_flag("--twice", options.twice, "Play every seed twice; the two must not differ");
   app.add_flag("--shrink", options.shrink, "Make a failing plan as small as possible");
 #ifdef LATCHKEY_MUTANTS
