@@ -315,6 +315,8 @@ void Client::open() {
   ++generation_;
   SessionOptions options;
   options.timeout = plan_.timeout;
+  options.max_requests = plan_.max_requests;
+  options.max_request_bytes = plan_.max_request_bytes;
   sessions_.push_back(world_.open(process_, std::move(options)));
   build_locks();
   for (std::size_t site = 0; plan_.guards && site < plan_.sites.size(); ++site) {

@@ -108,6 +108,13 @@ void draw_times(Plan& plan) {
   plan.world.sync_limit = draw.any<Duration, 3>({2s, 5s, 20s});
 }
 
+/// Bounds so tight that they are met. Much room for one request where requests are long.
+void draw_sizes(Plan& plan) {
+  Draw draw(plan.seed, 5);
+  if (draw.chance(8)) plan.max_requests = 2 + draw.below(4);
+  if (draw.chance(8) && plan.reason.empty()) plan.max_request_bytes = 600;
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -115,6 +122,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_rarities(plan);
   draw_times(plan);
   plan.guards = Draw(seed, 4).chance(20);
+  draw_sizes(plan);
   plan.is_plain = false;
   return plan;
 }
@@ -177,6 +185,9 @@ std::string describe(const Plan& plan) {
     text += ' ';
     text += name(fault);
   }
+  const SessionOptions usual;
+  if (plan.max_requests != usual.max_requests) text += "; few requests at a time";
+  if (plan.max_request_bytes != usual.max_request_bytes) text += "; short requests";
   if (!plan.rare_faults.empty()) text += "; rarely:";
   for (const Fault fault : plan.rare_faults) {
     text += ' ';

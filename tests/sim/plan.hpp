@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "latchkey/session.hpp"
 #include "testing/world_options.hpp"
 
 namespace latchkey::sim {
@@ -65,6 +66,9 @@ struct Plan {
   bool drifts = false;              ///< Clocks run at different rates, as much as is allowed for.
   bool guards = false;              ///< Holders write under Lease::guard() as well.
   std::string reason = {};          ///< What mutexes say about themselves; if long, records are.
+  // Of each session.
+  std::size_t max_requests = SessionOptions{}.max_requests;
+  std::size_t max_request_bytes = SessionOptions{}.max_request_bytes;
 };
 
 [[nodiscard]] Plan draw_plan(std::uint64_t seed);
