@@ -168,13 +168,14 @@ Result<std::vector<Setting>> parse_settings(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (is_over(content)) continue;
     const std::size_t equals = content.find('=');
+    const std::string_view name = trim(content.substr(0, equals));
     std::optional<std::vector<std::string>> values;
     if (equals != std::string_view::npos) values = take_values(content.substr(equals + 1));
-    if (!values) {
+    if (!values || name.empty()) {
       return invalid(std::to_string(line) + ": " + quoted(content) +
                      " is not of the form name = value, name = \"value\" or name = [value, value]");
     }
-    settings.push_back({line, std::string(trim(content.substr(0, equals))), std::move(*values)});
+    settings.push_back({line, std::string(name), std::move(*values)});
   }
   return settings;
 }

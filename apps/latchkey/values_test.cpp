@@ -95,7 +95,7 @@ TEST(Values, SettingsKeepTheirOrderAndLine) {
 
 TEST(Values, ALineThatIsNoSettingIsNamed) {
   for (const std::string line : {"[serve]", "memory", "data =", "a = \"b", "a = [b", "a = [b] c",
-                                 "a = [,]", "a = \"b\" c"}) {
+                                 "a = [,]", "a = \"b\" c", "= b"}) {
     const auto settings = parse_settings("x = 1\n" + line + "\n");
     ASSERT_FALSE(settings) << line;
     EXPECT_TRUE(settings.error().message().starts_with("2: ")) << settings.error();
