@@ -241,6 +241,28 @@ class World {
             static_cast<wire::CreateMode>(input.byte() % 8)};
   }
 
+  /// Operations of every kind that a multi may have, and under names that it may not: a multi
+  /// inside of one, among others.
+  wire::Multi multi(Input& input) {
+    wire::Multi all;
+    for (std::size_t left = input.byte() % 6; left > 0; --left) {
+      const std::uint8_t kind = input.byte();
+      switch (kind % 6) {
+        case 0: all.ops.push_back({Op::kCreate, create(input)}); break;
+        case 1: all.ops.push_back({Op::kDelete, wire::PathVersion{input.path(), -1}}); break;
+        case 2:
+          all.ops.push_back({Op::kSetData, wire::SetData{input.path(), "m", input.byte()}});
+          break;
+        case 3: all.ops.push_back({Op::kCheck, wire::PathVersion{input.path(), 0}}); break;
+        case 4: all.ops.push_back({Op::kGetData, wire::PathWatch{input.path(), false}}); break;
+        default:
+          all.ops.push_back({kind < 128 ? Op::kMulti : static_cast<Op>(input.byte()),
+                             wire::PathVersion{input.path(), -1}});
+      }
+    }
+    return all;
+  }
+
   static wire::WatcherType watcher_type(Input& input) {
     return static_cast<wire::WatcherType>(input.byte() % 5);
   }
@@ -284,11 +306,7 @@ class World {
       case 7:
         return send(peer, Op::kRemoveWatches,
                     wire::PathWatcherType{input.path(), watcher_type(input)});
-      case 8:
-        return send(peer, Op::kMulti,
-                    wire::Multi{{{Op::kCreate, create(input)},
-                                 {Op::kSetData, wire::SetData{input.path(), "m", input.byte()}},
-                                 {Op::kDelete, wire::PathVersion{input.path(), -1}}}});
+      case 8: return send(peer, input.byte() % 8 == 0 ? Op::kMultiRead : Op::kMulti, multi(input));
       case 9:
         return send(peer, Op::kCreateTtl,
                     wire::CreateTtl{input.path(),
