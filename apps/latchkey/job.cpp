@@ -142,6 +142,7 @@ Job::Job(std::vector<std::string> words, Origin origin)
 
 Job::~Job() {
   if (terminal_ >= 0) ::close(terminal_);
+  if (report_ >= 0) ::close(report_);
 }
 
 bool Job::is_ours_to_give() const {
@@ -151,7 +152,7 @@ bool Job::is_ours_to_give() const {
 std::optional<Job::Failure> Job::start(const std::vector<std::string>& environment) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::array<int, 2> report{-1, -1};
-  if (::pipe2(report.data(), O_CLOEXEC) != 0) return Failure{kOsError, errno};
+  if (::pipe2(report.data(), O_CLOEXEC | O_NONBLOCK) != 0) return Failure{kOsError, errno};
   was_in_foreground_ = wants_terminal_ && is_ours_to_give();
   const std::vector<std::string> merged = merged_environment(environment);
   const Launch launch{
@@ -161,24 +162,14 @@ std::optional<Job::Failure> Job::start(const std::vector<std::string>& environme
   const int fork_error = errno;
   if (pid_ == 0) become(launch);
   ::close(report[1]);
-  int error = 0;
-  ssize_t size = 0;
-  if (pid_ > 0) {
-    ::setpgid(pid_, pid_);  // On both sides, so that neither has to wait for the other.
-    while ((size = ::read(report[0], &error, sizeof error)) < 0 && errno == EINTR) {
-    }
+  if (pid_ < 0) {
+    ::close(report[0]);
+    return Failure{kOsError, fork_error};
   }
-  ::close(report[0]);
-  if (pid_ < 0) return Failure{kOsError, fork_error};
-  if (size == 0) {
-    leader_lives_ = true;
-    return std::nullopt;
-  }
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  take_terminal();
-  pid_ = -1;
-  return Failure{error == ENOENT ? kNotFound : kCannotExecute, error};
+  ::setpgid(pid_, pid_);  // On both sides, so that neither has to wait for the other.
+  report_ = report[0];
+  leader_lives_ = true;
+  return std::nullopt;
 }
 
 void Job::signal_group(int number) const {
@@ -207,13 +198,29 @@ std::vector<keeping::Event> Job::reap() {
       events.emplace_back(keeping::CommandStopped{WSTOPSIG(status)});
       continue;
     }
-    take_terminal();
-    leader_lives_ = false;
-    events.emplace_back(keeping::CommandEnded{WIFEXITED(status)
-                                                  ? keeping::Ending{WEXITSTATUS(status), 0}
-                                                  : keeping::Ending{-1, WTERMSIG(status)},
-                                              was_in_foreground_});
+    events.push_back(end_of_leader(status));
+    if (pid_ < 0) return events;
   }
+}
+
+keeping::Event Job::end_of_leader(int status) {
+  take_terminal();
+  leader_lives_ = false;
+  if (const int error = take_report(); error != 0) {
+    failure_ = {error == ENOENT ? kNotFound : kCannotExecute, error};
+    pid_ = -1;
+    return keeping::StartFailed{failure_.code};
+  }
+  return keeping::CommandEnded{WIFEXITED(status) ? keeping::Ending{WEXITSTATUS(status), 0}
+                                                 : keeping::Ending{-1, WTERMSIG(status)},
+                               was_in_foreground_};
+}
+
+int Job::take_report() {
+  int error = 0;
+  if (::read(report_, &error, sizeof error) != sizeof error) error = 0;
+  ::close(std::exchange(report_, -1));
+  return error;
 }
 
 void Job::give_terminal() {

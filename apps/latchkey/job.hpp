@@ -53,13 +53,16 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Errors: the exit code as a shell has it, 126 or 127, or 71.
+  /// Why there is no command: the exit code as a shell has it, 126 or 127, or 71.
   struct Failure {
     int code = 0;
     int error = 0;  ///< errno
   };
-  /// Nothing: it runs.
+  /// Nothing: it is under way. Does not wait until the command has begun, which may take long, or
+  /// never be the case if somebody stops it before; that it could not is told by reap().
   [[nodiscard]] std::optional<Failure> start(const std::vector<std::string>& environment);
+  /// Behind the StartFailed that reap() has told.
+  [[nodiscard]] const Failure& failure() const { return failure_; }
 
   /// The command's process id, and that of its group.
   [[nodiscard]] pid_t group() const { return pid_; }
@@ -82,10 +85,17 @@ class Job {
   void take_terminal() const;
 
  private:
+  /// The command's process has ended, and is told so.
+  [[nodiscard]] keeping::Event end_of_leader(int status);
+  /// The errno that kept it from becoming the command; 0: it did, or was killed before.
+  [[nodiscard]] int take_report();
+
   const std::vector<std::string> words_;
   const Origin origin_;
   int terminal_ = -1;
   pid_t pid_ = -1;
+  int report_ = -1;  ///< Gets an errno if exec fails.
+  Failure failure_;
   bool leader_lives_ = false;  ///< As long as it does, nobody else can have the group's number.
   /// In a pipeline the others may: a pager behind us is stopped if it has no terminal. So a command
   /// that does not both read from it and write to it gets it only when it asks.

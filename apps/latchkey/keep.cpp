@@ -120,6 +120,10 @@ class Loop {
         }
       }
       if (std::holds_alternative<keeping::AllGone>(event)) tenure_->all_gone();
+      if (std::holds_alternative<keeping::StartFailed>(event)) {
+        not_started(job_.failure());
+        continue;
+      }
       if (const auto* ended = std::get_if<keeping::CommandEnded>(&event)) {
         say(ended->ending.signal != 0
                 ? fmt::format("the command was ended by signal {}", ended->ending.signal)
@@ -206,12 +210,16 @@ class Loop {
     const auto failure =
         job_.start({"LATCHKEY_LOCK=" + grant_.lock, "LATCHKEY_NODE=" + grant_.node,
                     "LATCHKEY_TOKEN=" + grant_.token, "LATCHKEY_SERVICE=" + options_.service});
-    if (!failure) return channel_.send({Kind::kStarted, job_.group()});
+    if (failure) return not_started(*failure);
+    channel_.send({Kind::kStarted, job_.group()});
+  }
+
+  void not_started(const Job::Failure& failure) {
     tenure_->all_gone();
     status_.error =
-        fmt::format("cannot run {}: {}", options_.words.front(), std::strerror(failure->error));
+        fmt::format("cannot run {}: {}", options_.words.front(), std::strerror(failure.error));
     complain(status_.error);
-    tell(keeping::StartFailed{failure->code});
+    tell(keeping::StartFailed{failure.code});
   }
 
   void carry_out(const keeping::SignalGroup& what) const { job_.signal_group(what.number); }
