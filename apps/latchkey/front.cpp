@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -22,6 +23,10 @@ namespace latchkey::app {
 namespace {
 
 using Kind = Channel::Message::Kind;
+
+/// A command that has not stopped by then did not listen: when it stops later, that is another
+/// stop.
+constexpr std::chrono::seconds kStopsWithin(5);
 
 constexpr std::array kPassedOn = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -58,13 +63,15 @@ class Front {
       if (end_by_) end_by(*end_by_, ends_job_ ? 0 : ::getpid());
       return WEXITSTATUS(status_);
     }
+    take_terminal();
     const bool ran = group_ != 0;
-    kill_what_is_left();
+    const bool left = kill_what_is_left() || ran;
     say("latchkey: the process that kept the session was killed (signal {}); {} until the session "
         "times out.\n",
         WTERMSIG(status_),
-        ran ? "what ran is killed too. The lock stays taken"
-            : "nothing was run. The place in the queue is kept");
+        left   ? "what ran is killed too. The lock stays taken"
+        : ran_ ? "the command had ended before. What was held or waited for then is kept"
+               : "nothing was run. The place in the queue is kept");
     return kLost;
   }
 
@@ -79,7 +86,7 @@ class Front {
         channel_.send({Kind::kContinue});
       } else if (number == SIGTSTP) {
         channel_.send({Kind::kStop, number});
-        asked_to_stop_ = true;
+        asked_to_stop_ = BootClock::now();
       } else {
         channel_.send({Kind::kSignal, number});
       }
@@ -93,8 +100,9 @@ class Front {
       switch (kind) {
         case Kind::kStarted:
           group_ = value;
-          ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+          ran_ = true;
           break;
+        case Kind::kEnded: group_ = 0; break;
         case Kind::kStopJob: stop(value); break;
         case Kind::kEndBy:
         case Kind::kEndJobBy:
@@ -112,7 +120,8 @@ class Front {
   /// stopped as well. It returns when we are continued, or at once if a job without a shell cannot
   /// be stopped.
   void stop(int number) {
-    ::kill(std::exchange(asked_to_stop_, false) ? ::getpid() : 0, number);
+    const std::optional<Instant> asked = std::exchange(asked_to_stop_, std::nullopt);
+    ::kill(asked && BootClock::now() - *asked < kStopsWithin ? ::getpid() : 0, number);
     set_blocked(SIG_UNBLOCK, number);
     set_blocked(SIG_BLOCK, number);
     channel_.send({Kind::kContinue});
@@ -129,15 +138,33 @@ class Front {
       ended_ = true;
       return;
     }
+    // Without a command only daemons of ours come to us. The keeper may have ended just now, and
+    // that is for the next turn.
+    siginfo_t other{};
+    while (group_ == 0 && ::waitid(P_ALL, 0, &other, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           other.si_pid != 0 && other.si_pid != keeper_) {
+      ::waitpid(std::exchange(other.si_pid, 0), nullptr, 0);
+    }
   }
 
-  void kill_what_is_left() {
+  /// Whether there was anything.
+  bool kill_what_is_left() {
+    bool found = false;
     while (true) {
       const std::vector<pid_t> left = contained_processes();
       signal_processes(SIGKILL, left, std::exchange(group_, 0));
-      if (left.empty()) return;
+      if (left.empty()) return found;
+      found = true;
       ::waitpid(-1, nullptr, 0);  // One of them: daemons of ours that end meanwhile do no harm.
     }
+  }
+
+  /// From a command that is killed: the keeper cannot any more. SIGTTOU is blocked here.
+  void take_terminal() const {
+    const int terminal = group_ != 0 ? ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY) : -1;
+    if (terminal < 0) return;
+    if (::tcgetpgrp(terminal) == group_) ::tcsetpgrp(terminal, ::getpgrp());
+    ::close(terminal);
   }
 
   const pid_t keeper_;
@@ -146,10 +173,11 @@ class Front {
   bool channel_open_ = true;
   bool ended_ = false;
   int status_ = 0;
-  pid_t group_ = 0;
+  pid_t group_ = 0;   ///< As long as the command's process lives.
+  bool ran_ = false;  ///< There was one.
   std::optional<int> end_by_;
   bool ends_job_ = false;
-  bool asked_to_stop_ = false;  ///< We were, and not the command.
+  std::optional<Instant> asked_to_stop_;  ///< We were, and not the command.
 };
 
 }  // namespace
@@ -200,6 +228,8 @@ int stand_in_front(const std::function<int(Channel, const Origin&)>& keep) {
     say("latchkey: no descriptors: {}\n", std::strerror(errno));
     return kOsError;
   }
+  // Before there is a command: should the keeper be killed, whatever it ran comes to us.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::fflush(nullptr);
   const pid_t keeper = ::fork();
   if (keeper < 0) {

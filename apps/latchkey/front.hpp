@@ -21,7 +21,8 @@ class Channel {
       kStop,
       kContinue,
       // To the front.
-      kStarted,   ///< The command runs; the value is its process group.
+      kStarted,   ///< The command is under way; the value is its process group.
+      kEnded,     ///< It has ended: the group's number is nobody's, or somebody else's.
       kStopJob,   ///< The value is the signal that stopped the command.
       kEndBy,     ///< End by this signal in the end, as the terminal meant it.
       kEndJobBy,  ///< The same, and let it come to the whole job: only the command has had it.

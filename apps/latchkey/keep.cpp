@@ -121,10 +121,12 @@ class Loop {
       }
       if (std::holds_alternative<keeping::AllGone>(event)) tenure_->all_gone();
       if (std::holds_alternative<keeping::StartFailed>(event)) {
+        channel_.send({Kind::kEnded});
         not_started(job_.failure());
         continue;
       }
       if (const auto* ended = std::get_if<keeping::CommandEnded>(&event)) {
+        channel_.send({Kind::kEnded});
         say(ended->ending.signal != 0
                 ? fmt::format("the command was ended by signal {}", ended->ending.signal)
                 : fmt::format("the command ended with code {}", ended->ending.code));

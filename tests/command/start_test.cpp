@@ -110,5 +110,56 @@ TEST_P(RunStart, H98_CtrlZWhileTheCommandBeginsGivesTheShellItsPrompt) {
   EXPECT_EQ(run({"run", "-w", "60", name_, "true"}).status, code(0));
 }
 
+TEST_P(RunStart, H97_AKilledKeeperWhoseCommandHasEndedSaysSo) {
+  const auto holder =
+      start_in("exec \"$@\" 2>" + file("err"),
+               {"run", "--min-hold", "1h", name_, "--", "sh", "-c", "echo $$ > " + file("pid")});
+  const pid_t command = held_by();
+  const pid_t keeper = keeper_of(holder->pid());
+  ASSERT_TRUE(goes(command));
+  ASSERT_TRUE(comes_to(keeper, 'S'));
+
+  ::kill(keeper, SIGKILL);
+
+  EXPECT_EQ(holder->wait(soon()), code(75));
+  EXPECT_THAT(contents(file("err")), HasSubstr("the command had ended before"));
+}
+
+TEST_P(RunStart, H97_AKilledKeeperLeavesTheTerminalToTheScript) {
+  TerminalChild script =
+      on_terminal({"bash", "-c",
+                   line({"run", name_, "--", "sh", "-c",
+                         "echo $PPID > " + file("keeper") + "; echo on; exec sleep 1000"}) +
+                       "; read x; echo \"read $x\""});
+  ASSERT_TRUE(script.shows("on", soon())) << script.output();
+
+  ::kill(pid_in(file("keeper")), SIGKILL);
+
+  ASSERT_TRUE(script.shows("killed", soon())) << script.output();
+  script.type("a word\n");
+  EXPECT_TRUE(script.shows("read a word", soon())) << script.output();
+}
+
+TEST_P(RunStart, H97_AFrontThatHasNotHeardOfTheCommandTakesItAlongAllTheSame) {
+  const auto holder = hold();
+  held_by();
+  Session session = open();
+  const auto waiter =
+      start({"run", name_, "--", "sh", "-c",
+             "setsid sh -c 'echo $$ > " + file("far") + "; exec sleep 1000' & exec sleep 1000"});
+  ASSERT_TRUE(eventually([&] { return entries(session, name_) == 2; }, soon()));
+  const pid_t keeper = keeper_of(waiter->pid());
+  waiter->pause();
+  holder->signal(SIGTERM);
+  const pid_t far = pid_in(file("far"));
+
+  ::kill(keeper, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return state_of(keeper) == 'Z'; }, soon()));
+  waiter->resume();
+
+  EXPECT_EQ(waiter->wait(soon()), code(75));
+  EXPECT_TRUE(is_gone(far));
+}
+
 }  // namespace
 }  // namespace latchkey::test_support
