@@ -92,9 +92,13 @@ void stop_when_unheard(const std::stop_token& over, std::stop_source& stop) {
 }
 
 Result<Lease> take(const Mutex& mutex, const HoldOptions& options) {
-  if (options.tries_once()) return mutex.try_lock();
   std::stop_source unwanted;
   std::jthread listener([&](const std::stop_token& over) { stop_when_unheard(over, unwanted); });
+  if (options.tries_once()) {
+    Result<Lease> lease = mutex.try_lock(deadline_in(kAnswerPatience), unwanted.get_token());
+    if (!lease) return unanswered(lease.error());
+    return lease;
+  }
   return mutex.lock(wait_deadline(options), unwanted.get_token());
 }
 
@@ -143,9 +147,12 @@ int keep(const HoldOptions& options) {
   const Deadline end = deadline_in(milliseconds(options.for_ms));
   const std::string known = end_text();
   correct_end(*session, *lease, foreseen, known);
-  print_lines({fmt::format("held {} {}", to_string(lease->token()), lease->node())});
-  log(options, fmt::format("held for {}, until {}", options.owner, known));
-  log(options, keep_it(*lease, screen, end));
+  if (print_lines({fmt::format("held {} {}", to_string(lease->token()), lease->node())})) {
+    log(options, fmt::format("held for {}, until {}", options.owner, known));
+    log(options, keep_it(*lease, screen, end));
+  } else {
+    log(options, "let go, as nobody wants it any more");
+  }
   const bool lost = lease->state() == LeaseState::kLost;
   static_cast<void>(lease->release(deadline_in(kAnswerPatience)));
   static_cast<void>(session->close(deadline_in(kAnswerPatience)));

@@ -102,7 +102,7 @@ Tenure::News LockTenure::ask(std::stop_source stop) {
     const Duration within =
         waits ? std::clamp(wish_.patience, kShortestSearch, kLongestSearch) : kShortestSearch;
     auto opened = search(deadline_in(within), tell_);
-    if (!opened) return refusal_of(opened.error(), kNoServer);
+    if (!opened) return refusal_of(unanswered(opened.error()), kNoServer);
     session = *opened;
     if (wish_.verbose) remark_on_timeout(*session, tell_);
   }
@@ -121,7 +121,9 @@ Tenure::News LockTenure::ask(std::stop_source stop) {
 
 Result<Lease> LockTenure::wait(const Session& session, std::stop_token stop) const {
   if (wish_.wait == LockWish::Wait::kNo) {
-    return lock_->try_lock(deadline_in(kAnswerPatience), std::move(stop));
+    auto lease = lock_->try_lock(deadline_in(kAnswerPatience), std::move(stop));
+    if (!lease) return unanswered(lease.error());
+    return lease;
   }
   if (wish_.telling == LockWish::Telling::kNothing) return lock_->lock(deadline_, std::move(stop));
   auto lease = lock_->lock_async(deadline_, std::move(stop)).future();

@@ -87,7 +87,7 @@ class OnceTenure final : public LockTenure {
   }
 
   static std::optional<Refusal> answer(const Result<std::optional<Stat>>& found, const Lock& lock) {
-    if (!found) return refusal_of(found.error(), kNoServer);
+    if (!found) return refusal_of(unanswered(found.error()), kNoServer);
     if (!*found) return std::nullopt;
     return done_before(lock.path());
   }

@@ -294,6 +294,12 @@ Result<std::string> service_name(const ServiceOptions& options) {
   return (place->own ? place->own->folder : place->connect) + place->chroot;
 }
 
+Error unanswered(const Error& error) {
+  if (error != Code::kTimedOut) return error;
+  return Error(Code::kUnreachable,
+               "the server has not answered in time: " + std::string(error.message()));
+}
+
 Error in_our_words(const Error& error, const ServiceOptions& options) {
   if (error != Code::kSessionLost) return error;
   const Result<Place> place = find_place(options);

@@ -35,6 +35,10 @@ inline constexpr std::chrono::seconds kOpenPatience(10);
 /// the session is on its way to another one.
 inline constexpr std::chrono::seconds kAnswerPatience(30);
 
+/// A server that was asked something that does not depend on others, and took too long (kTimedOut),
+/// is as good as none: that error as kUnreachable. Any other as it is.
+[[nodiscard]] Error unanswered(const Error& error);
+
 /// Told, once, that no server has answered for a while.
 using OnSilence = std::function<void(const std::string& text)>;
 

@@ -385,6 +385,23 @@ TEST_P(LookCommand, AHoldThatNobodyWaitsForAnyMoreIsNotTaken) {
   EXPECT_TRUE(has_entries(1));
 }
 
+TEST_P(LookCommand, AHoldThatTriesOnceIsNotTakenForSomebodyWhoHasGone) {
+  ASSERT_TRUE(session_->create(path_, "", {}, soon()));
+  FaultProxy proxy(connect_);
+  const int stop = proxy.stop_at_reply(Match(wire::Op::kCreate2).on(path_));
+  const auto hold_command =
+      start({"hold", "-n", "-z", proxy.connect_string(), path_, "--for", "1h"});
+  ASSERT_TRUE(proxy.wait_until_fired(stop, soon()));
+  ASSERT_TRUE(has_entries(1));
+
+  hold_command->signal(SIGINT);
+  EXPECT_EQ(hold_command->wait(soon()), (ExitStatus{-1, SIGINT}));
+  proxy.release();
+
+  EXPECT_TRUE(has_entries(0));
+  EXPECT_TRUE(eventually([&] { return user_.processes().empty(); }, soon()));
+}
+
 TEST_P(LookCommand, ReleaseIsForOnesOwnHold) {
   const Lease other = hold(path_, "x (hold: somebody@else until 2030-01-01T00:00:00Z)");
   const Ran refused = user_.run({"release", path_});

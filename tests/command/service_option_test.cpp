@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +12,7 @@
 #include "command/invocation.hpp"
 #include "latchkey/session.hpp"
 #include "support/embedded_server.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/shared_servers.hpp"
 #include "support/sockets.hpp"
 #include "support/tls_files.hpp"
@@ -208,6 +211,38 @@ TEST_F(ServiceOption, TheDoctorSaysThatTheChrootIsNotThere) {
   const Ran json = user_.run({"doctor", "--json", "-z", connect() + "/no/such/root"});
   EXPECT_EQ(json.status, kConfiguration);
   EXPECT_THAT(json.out, HasSubstr("{\"weight\":\"bad\""));
+}
+
+TEST_F(ServiceOption, AServerThatIsSlowIsNotALockThatIsTaken) {
+  const std::string path = fresh_path();
+  FaultProxy proxy(connect());
+  std::vector<int> stops;
+  std::vector<std::unique_ptr<Child>> asking;
+  ChildOptions options{.environment = user_.environment()};
+  const auto ask = [&](wire::Op op, std::vector<std::string> words) {
+    words.insert(words.begin() + 1, {"-z", proxy.connect_string(), "--session-timeout", "60s"});
+    const std::string log = (user_.home() / words[0]).string();
+    stops.push_back(proxy.stop_at_reply(Match(op).on(path + words[0])));
+    std::vector<std::string> all = {"sh", "-c", "exec \"$@\" 2>" + log, "sh"};
+    for (const std::string& word : user_.command(words)) all.push_back(word);
+    asking.push_back(std::make_unique<Child>(all, options));
+  };
+  auto session = Session::open(connect(), {}, deadline_in(20s));
+  ASSERT_TRUE(session);
+  for (const char* name : {"run", "hold"}) {
+    ASSERT_TRUE(session->create(path + name, "", {}, deadline_in(20s)));
+  }
+
+  ask(wire::Op::kCreate2, {"run", "-n", path + "run", "--", "true"});
+  ask(wire::Op::kCreate2, {"hold", "-n", path + "hold", "--for", "1h"});
+  ask(wire::Op::kExists, {"once", path + "once", "--", "true"});
+  for (const int stop : stops) ASSERT_TRUE(proxy.wait_until_fired(stop, deadline_in(60s)));
+  proxy.hold(Hold::kBoth);
+
+  for (const auto& one : asking) EXPECT_EQ(one->wait(deadline_in(90s)), kNoServer);
+  for (const char* name : {"run", "hold", "once"}) {
+    EXPECT_THAT(contents(user_.home() / name), HasSubstr("has not answered in time")) << name;
+  }
 }
 
 TEST_F(ServiceOption, AnAddressWithASchemeGetsAHint) {
