@@ -243,7 +243,7 @@ int release(const HoldOptions& options) {
   const Result<void> asked =
       latchkey::revoke(*session, *path + "/" + node, deadline_in(kAnswerPatience));
   if (!asked && asked.error() != Code::kNoNode) return complain("release", asked.error());
-  const auto gone = [&](const Queue& now) {
+  const auto gone = [node](const Queue& now) {
     return std::ranges::none_of(now.entries, [&](const auto& one) { return one.node == node; });
   };
   const Result<void> left = wait_until(*session, *path, gone, deadline_in(kAnswerPatience));

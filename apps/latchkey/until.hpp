@@ -7,8 +7,9 @@
 
 namespace latchkey::app {
 
-/// Watches the lock at `path` until `done` says so. Errors: kTimedOut at the deadline, and those of
-/// inspect().
+/// Watches the lock at `path` until `done` says so. That is called on another thread, and its last
+/// call may still be under way when this has returned: it has to own what it needs. Errors:
+/// kTimedOut at the deadline, and those of inspect().
 ///
 ///     auto freed = wait_until(session, "/locks/backup", is_free, deadline_in(1min));
 [[nodiscard]] Result<void> wait_until(const Session& session, const std::string& path,

@@ -159,7 +159,7 @@ int revoke_holders(const AskOptions& options) {
   const std::string directory = one_node ? path->substr(0, path->rfind('/')) : *path;
   std::set<std::string> all;
   for (const Holder& holder : *holders) all.insert(holder.node);
-  const auto gone = [&](const Queue& lock) {
+  const auto gone = [all, directory](const Queue& lock) {
     return std::ranges::none_of(lock.entries, [&](const QueueEntry& entry) {
       return all.contains(directory + "/" + entry.node);
     });
