@@ -32,6 +32,7 @@ void ElectTenure::contend(std::function<void(News)> tell) {
     const std::lock_guard lock(mutex_);
     tell_ = std::move(tell);
     wanted_ = true;
+    if (refused_) return answer(*refused_);
     if (std::exchange(opening_, true)) return;
   }
   work([this] { open(); });
@@ -60,7 +61,7 @@ void ElectTenure::open() {
                                         }});
       continue;
     }
-    const Refusal refusal = refusal_of(session.error(), kNoServer);
+    const Refusal refusal = refusal_of(unanswered(session.error()), kNoServer);
     if (!was_open_ || refusal.code != kNoServer) return answer(refusal);
     closing_.wait_for(lock, pause, [this] { return closed_; });
     pause = std::min(2 * pause, kLongestPause);
@@ -109,6 +110,8 @@ void ElectTenure::lead(const ElectionNews& news) {
 
 /// With the mutex held.
 void ElectTenure::answer(News news) {
+  // Nothing comes after it: who asks later has to hear of it too.
+  if (const auto* refusal = std::get_if<Refusal>(&news)) refused_ = *refusal;
   if (std::exchange(wanted_, false)) tell_(std::move(news));
 }
 

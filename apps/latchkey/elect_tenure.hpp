@@ -49,7 +49,8 @@ class ElectTenure final : public SessionTenure {
 
   // With the mutex.
   std::function<void(News)> tell_;
-  bool wanted_ = false;  ///< contend() has not been answered.
+  bool wanted_ = false;             ///< contend() has not been answered.
+  std::optional<Refusal> refused_;  ///< For good.
   bool closed_ = false;
   bool opening_ = false;
   bool was_open_ = false;

@@ -174,6 +174,36 @@ TEST_P(FollowCommand, WhoseSessionEndsRunsForTheLeadOnANewOne) {
   EXPECT_EQ(ann->wait(soon()), code(143));
 }
 
+TEST_P(FollowCommand, H98_ACandidateThatFailedWhileItWasStoppedSaysSoWhenItGoesOn) {
+  const auto leader = start({"elect", name_, "--", "sh", "-c", "echo on; exec sleep 1000"});
+  ASSERT_TRUE(leader->wait_for_line("on", soon()));
+  FaultProxy proxy(connect_);
+  const auto candidate = start({"elect", "-z", proxy.connect_string(), name_, "--", "true"});
+  Session session = open();
+  ASSERT_TRUE(eventually([&] { return entries(session, name_) == 2; }, soon()));
+  candidate->signal(SIGTSTP);
+  ASSERT_TRUE(comes_to(candidate->pid(), 'T'));
+  leader->signal(SIGTERM);
+  ASSERT_EQ(leader->wait(soon()), code(143));
+  // It passes its turn, and rests; meanwhile nobody can queue there any more.
+  const std::vector<Multi::Part> closed = {Remove{name_},
+                                           Create{name_, "", {.lifetime = Lifetime::kEphemeral}}};
+  const auto close = [&] {
+    const auto outcome = session.multi(closed, soon());
+    return outcome && outcome->committed;
+  };
+  ASSERT_TRUE(eventually(close, soon()));
+  const auto count = [&](wire::Op op) { return proxy.log().count(requests_of(op)); };
+  const auto tries = count(wire::Op::kCreate2);
+  ASSERT_TRUE(eventually([&] { return count(wire::Op::kCreate2) > tries; }, soon()));
+  const auto pings = count(wire::Op::kPing);  // With the next one it has long had the answer.
+  ASSERT_TRUE(eventually([&] { return count(wire::Op::kPing) > pings; }, soon()));
+
+  candidate->signal(SIGCONT);
+
+  EXPECT_EQ(candidate->wait(soon()), code(76));
+}
+
 TEST_P(FollowCommand, WhoLosesTheServerSaysWhichAndWhatToTry) {
   const auto holder = hold();
   held_by();
