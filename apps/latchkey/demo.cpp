@@ -42,7 +42,7 @@ std::int64_t now_ns() { return BootClock::now().time_since_epoch().count(); }
 
 /// Colours, on a terminal that wants them.
 struct Paint {
-  bool on = ::isatty(STDOUT_FILENO) == 1 && ::getenv("NO_COLOR") == nullptr;
+  bool on = wanted_colour() == Colour::kYes;
 
   [[nodiscard]] std::string operator()(const char* code, const std::string& text) const {
     return on ? fmt::format("\033[{}m{}\033[0m", code, text) : text;

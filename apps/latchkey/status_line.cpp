@@ -1,9 +1,8 @@
 #include "status_line.hpp"
 
-#include <unistd.h>
-
 #include "exit_code.hpp"
 #include "json.hpp"
+#include "words.hpp"
 
 namespace latchkey::app {
 namespace {
@@ -38,8 +37,10 @@ std::string format_status(const Status& status) {
 }
 
 void write_status(int fd, const Status& status) {
-  const std::string line = format_status(status) + '\n';
-  static_cast<void>(!::write(fd, line.data(), line.size()));
+  constexpr std::chrono::seconds kLastWord(1);
+  const Speaker speaker(1, fd);
+  speaker.say(format_status(status) + '\n');
+  speaker.finish(kLastWord);
 }
 
 }  // namespace latchkey::app

@@ -31,7 +31,8 @@ struct Status {
 /// The outcome is "ended" (the command did, by itself or by a signal), "lost", "not_started",
 /// "done_before" (latchkey once), "interrupted" (while waiting) or "refused".
 [[nodiscard]] std::string format_status(const Status& status);
-/// That line and its end, to a descriptor that may have no reader.
+/// That line and its end, to a descriptor that may have no reader, or one that does not read: it is
+/// given a second.
 void write_status(int fd, const Status& status);
 
 }  // namespace latchkey::app

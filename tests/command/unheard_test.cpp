@@ -79,6 +79,15 @@ TEST_P(Unheard, ReadersMayGo) {
   }
 }
 
+TEST_P(Unheard, AStatusThatNobodyReadsKeepsNobody) {
+  const Fd pipe = full_pipe();
+  const auto ran = start_in("exec \"$@\" 3>" + pipe_,
+                            {"run", "--status-fd", "3", name_, "--", "sh", "-c", "exit 4"});
+
+  EXPECT_EQ(ran->wait(soon()), code(4));
+  EXPECT_TRUE(can_be_had());
+}
+
 TEST_P(Unheard, StandardErrorMayBeClosed) {
   const std::string closed = "exec \"$@\" 2>&-";
   const auto fine = start_in(closed, {"run", "-v", name_, "--", "ls", "/proc/self/fd"});
@@ -148,7 +157,7 @@ TEST_P(Unheard, ALossThatComesWithTheGrantIsToldAtOnce) {
 
   ASSERT_TRUE(session.multi(both, soon()));
 
-  EXPECT_EQ(waiter->wait(deadline_in(20s)), code(75));
+  EXPECT_EQ(waiter->wait(soon()), code(75));
   EXPECT_THAT(contents(file("err")), testing::HasSubstr(name_));
 }
 
