@@ -4,6 +4,12 @@
 #include <iterator>
 
 namespace latchkey::queue {
+namespace {
+
+/// So many hand-overs take at least as long as a round trip.
+constexpr std::size_t kNear = 6;
+
+}  // namespace
 
 bool Company::enters(Id id) {
   Member& member = members_[id];
@@ -85,6 +91,16 @@ void Company::gone(const std::string& name) {
 
 std::vector<Company::Id> Company::take_due() { return std::exchange(due_, {}); }
 
+std::vector<Company::Id> Company::take_near() {
+  std::vector<Id> near;
+  std::size_t places = 0;
+  for (auto at = line_.begin(); at != line_.end() && places < kNear; ++at, ++places) {
+    Member& member = members_.at(at->second);
+    if (member.waits && !std::exchange(member.near, true)) near.push_back(at->second);
+  }
+  return near;
+}
+
 std::optional<std::vector<std::string>> Company::known_to(Id id) const {
   const auto found = members_.find(id);
   if (found == members_.end() || !found->second.entry) return std::nullopt;
@@ -111,6 +127,7 @@ std::string Company::describe() const {
   std::string text;
   for (const auto& [id, member] : members_) {
     text += std::to_string(id) + (member.waits ? " waits" : "") + (member.holds ? " holds" : "") +
+            (member.near ? " near" : "") +
             (member.entry ? ' ' + member.entry->second : std::string()) + '\n';
   }
   for (const auto& [number, name] : listed_) text += "listed " + name + '\n';

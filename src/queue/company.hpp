@@ -50,6 +50,9 @@ class Company {
   /// Those who have to look now, each once: nobody of the company is ahead of it any more, or only
   /// the holder, who may be followed any moment.
   [[nodiscard]] std::vector<Id> take_due();
+  /// Those whose turn is near, each once. They should watch their own entries by now: whoever is
+  /// due and has not would have to wait for that, and everybody behind as well.
+  [[nodiscard]] std::vector<Id> take_near();
   /// Its own entry and those ahead of it, as far as the last list goes; nothing if its entry is not
   /// in there, and only the server can tell.
   [[nodiscard]] std::optional<std::vector<std::string>> known_to(Id id) const;
@@ -67,6 +70,7 @@ class Company {
     std::optional<Entry> entry;
     bool waits = false;  ///< To be due.
     bool holds = false;
+    bool near = false;  ///< And was told so.
   };
   using Line = std::map<Entry, Id>;
 

@@ -54,6 +54,17 @@ TEST_F(CompanyTest, WhoComesLaterWaitsUntilTheOneAheadHoldsOrLeaves) {
   EXPECT_THAT(company_.take_due(), IsEmpty());
 }
 
+TEST_F(CompanyTest, ThoseWhoseTurnIsNearAreToldOnceAndWhoIsFartherBackLater) {
+  for (Company::Id id = 1; id <= 9; ++id) come(id, static_cast<int>(id));
+  company_.holds(1);
+  EXPECT_THAT(company_.take_due(), ElementsAre(2));
+
+  EXPECT_THAT(company_.take_near(), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(company_.take_near(), IsEmpty());
+  company_.leaves(1);
+  EXPECT_THAT(company_.take_near(), ElementsAre(7));
+}
+
 TEST_F(CompanyTest, WhoseCreateIsAnsweredWhenTheOthersHaveLeftIsDueAtOnce) {
   come(1, 7);
   EXPECT_TRUE(company_.enters(2));

@@ -393,7 +393,8 @@ void Contender::grant() {
 
 void Contender::on(const event::Heartbeat&) {
   const bool first = phase_ == Phase::kHolding || phase_ == Phase::kProving;
-  if (first && own_arm_ == Arm::kNo) watch_own();
+  const bool behind_companions = phase_ == Phase::kEntering && own_ && asks_.list != 0;
+  if ((first || behind_companions) && own_arm_ == Arm::kNo) watch_own();
 }
 
 std::string Contender::describe() const {

@@ -225,6 +225,28 @@ TEST_F(ContenderTest, WhenTheLastAheadLeavesBeforeOurOwnWatchIsInPlaceItsAnswerD
   EXPECT_EQ(ever<action::List>(), 1);
 }
 
+TEST_F(ContenderTest, WhoseTurnIsNearWatchesItselfAndHoldsWithoutAnotherAnswer) {
+  tell(event::Start{});
+  created(9);
+  tell(event::Heartbeat{});
+  EXPECT_EQ(last<action::Watch>().name, me_);
+  watched(me_);
+  tell(event::Listed{last<action::List>().ask, kOk, {other(5), me_}, false});
+  tell(event::Gone{other(5)});
+  EXPECT_EQ(did<action::Prove>(), 1);
+  EXPECT_EQ(ever<action::List>(), 1);
+}
+
+TEST_F(ContenderTest, H05_WhoseEntryGoesWhileItsTurnIsNearFails) {
+  tell(event::Start{});
+  created(9);
+  tell(event::Heartbeat{});
+  watched(me_);
+  tell(event::Gone{me_});
+  expect_failed(Code::kLost);
+  EXPECT_TRUE(is_done());
+}
+
 TEST_F(ContenderTest, WhoGivesUpWhileItsListWaitsSaysWhoWasAhead) {
   tell(event::Start{});
   created(9);

@@ -209,8 +209,8 @@ struct Proved {
 struct Resumed {
   Ask ask;
 };
-/// A heartbeat went out while we hold, or are about to: time to watch our own node, if not yet
-/// done.
+/// A heartbeat went out while we hold, or are about to, or others of our session say that our turn
+/// is near: time to watch our own node, if not yet done.
 struct Heartbeat {};
 /// The lease's deadline passed by the local clock (H09).
 struct LeaseOver {};

@@ -69,11 +69,15 @@ bool Companions::watch(Id id, const std::string& name) {
   const auto owner = company_.owner_of(name);
   if (!owner) return false;
   watchers_.emplace(name, id);
-  tell([this, owner] {
-    const auto one = members_.find(*owner);
+  tell_to_watch(*owner);
+  return true;
+}
+
+void Companions::tell_to_watch(Id id) {
+  tell([this, id] {
+    const auto one = members_.find(id);
     if (one != members_.end()) one->second->watch_yourself();
   });
-  return true;
 }
 
 void Companions::unwatch(Id id, const std::string& name) {
@@ -82,6 +86,7 @@ void Companions::unwatch(Id id, const std::string& name) {
 }
 
 void Companions::tell_due() {
+  for (const Id near : company_.take_near()) tell_to_watch(near);
   for (const Id due : company_.take_due()) {
     tell([this, due] {
       const auto one = members_.find(due);

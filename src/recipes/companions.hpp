@@ -22,7 +22,7 @@ class Companion {
   virtual void is_due(std::optional<std::vector<std::string>> known) = 0;
   /// One it watches has left.
   virtual void companion_left(const std::string& name) = 0;
-  /// Somebody waits for it to leave, so it has to notice when its entry is gone.
+  /// Somebody waits for it to leave, or its turn is near: it has to notice when its entry is gone.
   virtual void watch_yourself() = 0;
 };
 
@@ -64,6 +64,7 @@ class Companions : public std::enable_shared_from_this<Companions> {
  private:
   using Tiding = std::function<void()>;
   void tell_due();
+  void tell_to_watch(Id id);
   void tell(Tiding tiding);
 
   session::Machine& machine_;

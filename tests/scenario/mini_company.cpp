@@ -64,6 +64,9 @@ void World::leave_company(int slot) {
 
 void World::tell_due(int client) {
   if (at(client).session_known_over) return;
+  for (const Id near : at(client).company.take_near()) {
+    tell(static_cast<int>(near), event::Heartbeat{});
+  }
   for (const Id due : at(client).company.take_due()) {
     const int slot = static_cast<int>(due);
     const queue::Ask ask = std::exchange(slot_at(slot).waiting_list, 0);
