@@ -220,6 +220,41 @@ class KillInteropTest : public InteropTest {
     EXPECT_TRUE(fourth->holds());
   }
 
+  /// One of ours waits between two of Curator's and is killed: the last is not let in too early,
+  /// and is let in.
+  void skip_ours(const std::string& wish, const std::string& doomed_wish) {
+    const auto first = curator();
+    first->order(wish);
+    ASSERT_TRUE(first->holds());
+    Child doomed(our_command(service().connect_string(), "-", "ours", doomed_wish));
+    ASSERT_TRUE(is_watched(first->node()));
+    const auto last = curator();
+    last->order(wish);
+    ASSERT_TRUE(is_watched(entry(1)));
+
+    doomed.signal(SIGKILL);
+
+    ASSERT_TRUE(witness.queue_reaches(directory, 2));
+    ASSERT_TRUE(is_watched(first->node()));
+    EXPECT_FALSE(last->has_answer());
+    EXPECT_EQ(first->ask("unlock"), "released");
+    EXPECT_TRUE(last->holds());
+  }
+
+  /// One of ours holds and is killed: Curator, which waits, comes after it.
+  void make_way(const std::string& doomed_wish, const std::string& wish) {
+    Child doomed(our_command(service().connect_string(), "-", "ours", doomed_wish));
+    ASSERT_TRUE(doomed.wait_for_line("held", soon()));
+    const auto next = curator();
+    next->order(wish);
+    ASSERT_TRUE(is_watched(entry(0)));
+    EXPECT_FALSE(next->has_answer());
+
+    doomed.signal(SIGKILL);
+
+    EXPECT_TRUE(next->holds());
+  }
+
   const SharedSection section;
 };
 
@@ -333,6 +368,41 @@ TEST_P(KillInteropTest, CuratorsThatWaitForAPermitAreSkipped) {
   EXPECT_FALSE(last->has_answer());
   ours.close_stdin();
   EXPECT_TRUE(last->holds());
+}
+
+TEST_P(KillInteropTest, OneOfOursThatWaitsForAMutexIsSkipped) {
+  skip_ours("mutex " + directory, "mutex " + directory);
+}
+
+TEST_P(KillInteropTest, OneOfOursThatWaitsToReadIsSkipped) {
+  skip_ours("write " + directory, "read " + directory);
+}
+
+TEST_P(KillInteropTest, OneOfOursThatWaitsToWriteIsSkipped) {
+  skip_ours("write " + directory, "write " + directory);
+}
+
+TEST_P(KillInteropTest, AReaderOfOursMakesWayForAWriterOfCurators) {
+  make_way("read " + directory, "write " + directory);
+}
+
+TEST_P(KillInteropTest, AWriterOfOursMakesWayForAReaderOfCurators) {
+  make_way("write " + directory, "read " + directory);
+}
+
+TEST_P(KillInteropTest, AHolderOfOursGivesItsPermitsBackToCurator) {
+  const std::string permit = "semaphore " + directory + " 2 ";
+  Child ours(our_command(service().connect_string(), "-", "ours", permit + "2"));
+  ASSERT_TRUE(ours.wait_for_line("held", soon()));
+  const auto theirs = curator();
+  theirs->order(permit + "1");
+  ASSERT_TRUE(witness.queue_reaches(directory + "/leases", 3));
+  EXPECT_FALSE(theirs->has_answer());
+
+  ours.signal(SIGKILL);
+
+  EXPECT_TRUE(theirs->holds());
+  EXPECT_TRUE(witness.queue_reaches(directory + "/leases", 1));
 }
 
 TEST_P(KillInteropTest, ALeaderOfOursMakesWayForCurator) {
