@@ -231,5 +231,16 @@ TEST_P(RwLockInteropTest, AReaderOfCuratorsThatIsKilledMakesWayForOurWriter) {
   EXPECT_TRUE(writing.holds());
 }
 
+// Why a path is for one kind of lock; ours do see each other.
+TEST_P(RwLockInteropTest, AReaderOfCuratorsDoesNotCountAMutexAndOursDoes) {
+  const Lease held = take(open(), directory);
+  const auto theirs = curator();
+  theirs->order("read " + directory);
+
+  EXPECT_TRUE(theirs->holds());
+  EXPECT_EQ(held.state(), LeaseState::kHeld);
+  EXPECT_TRUE(fails_with(RwLock(open(), directory).read().try_lock(soon()), Code::kBusy));
+}
+
 }  // namespace
 }  // namespace latchkey::test_support
