@@ -108,11 +108,14 @@ void draw_times(Plan& plan) {
   plan.world.sync_limit = draw.any<Duration, 3>({2s, 5s, 20s});
 }
 
-/// Bounds so tight that they are met. Much room for one request where requests are long.
+/// Bounds so tight that they are met. Several permits are taken by one long request.
 void draw_sizes(Plan& plan) {
   Draw draw(plan.seed, 5);
   if (draw.chance(8)) plan.max_requests = 2 + draw.below(4);
-  if (draw.chance(8) && plan.reason.empty()) plan.max_request_bytes = 600;
+  const bool has_long_requests =
+      !plan.reason.empty() ||
+      std::ranges::find(plan.sites, Sort::kSemaphore, &Site::sort) != plan.sites.end();
+  if (draw.chance(8) && !has_long_requests) plan.max_request_bytes = 600;
 }
 
 }  // namespace
