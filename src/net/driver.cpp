@@ -28,9 +28,10 @@ std::string system_reason(int error) { return std::generic_category().message(er
 
 std::shared_ptr<session::Host> Driver::start(asio::io_context& context,
                                              session::ConnectString connect, SessionOptions options,
-                                             std::shared_ptr<const TlsContext> tls) {
-  auto driver =
-      std::make_shared<Driver>(context, std::move(connect), std::move(options), std::move(tls));
+                                             std::shared_ptr<const TlsContext> tls,
+                                             session::Linger linger) {
+  auto driver = std::make_shared<Driver>(context, std::move(connect), std::move(options),
+                                         std::move(tls), linger);
   driver->enter([&](session::Machine& machine, Instant now) LATCHKEY_REQUIRES(driver->mutex_) {
     driver->wait_for_timer();
     machine.start(now);
@@ -50,7 +51,7 @@ std::shared_ptr<session::Host> Driver::start(asio::io_context& context,
 }
 
 Driver::Driver(asio::io_context& context, session::ConnectString connect, SessionOptions options,
-               std::shared_ptr<const TlsContext> tls)
+               std::shared_ptr<const TlsContext> tls, session::Linger linger)
     : owner_(process_id()),
       context_(context),
       endpoints_(connect.endpoints),
@@ -59,7 +60,7 @@ Driver::Driver(asio::io_context& context, session::ConnectString connect, Sessio
       view_(std::make_shared<session::View>()),
       executor_(options_.executor ? options_.executor : default_executor()),
       callbacks_(std::make_shared<base::SerialQueue>(executor_)),
-      machine_(session::machine_options(connect, options_), base::kernel_random(), view_),
+      machine_(session::machine_options(connect, options_, linger), base::kernel_random(), view_),
       hooks_(session::user_hooks(*this)),
       timer_(context) {}
 

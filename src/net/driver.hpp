@@ -42,10 +42,11 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   static std::shared_ptr<session::Host> start(asio::io_context& context,
                                               session::ConnectString connect,
                                               SessionOptions options,
-                                              std::shared_ptr<const TlsContext> tls);
+                                              std::shared_ptr<const TlsContext> tls,
+                                              session::Linger linger);
 
   Driver(asio::io_context& context, session::ConnectString connect, SessionOptions options,
-         std::shared_ptr<const TlsContext> tls);
+         std::shared_ptr<const TlsContext> tls, session::Linger linger);
 
   ~Driver() override;
 

@@ -70,7 +70,7 @@ Error exhausted(std::string_view connect, const std::system_error& error) {
 }
 
 Result<Session> start_on(asio::io_context& context, std::string_view connect,
-                         SessionOptions options) {
+                         SessionOptions options, session::Linger linger) {
   auto parsed = session::parse_connect_string(connect);
   if (!parsed) return parsed.error();
   if (auto valid = check(options); !valid) return valid.error();
@@ -95,8 +95,8 @@ Result<Session> start_on(asio::io_context& context, std::string_view connect,
     tls = *loaded;
   }
   try {
-    return Session(
-        net::Driver::start(context, std::move(*parsed), std::move(options), std::move(tls)));
+    return Session(net::Driver::start(context, std::move(*parsed), std::move(options),
+                                      std::move(tls), linger));
   } catch (const std::system_error& error) {
     return exhausted(connect, error);
   }
@@ -106,14 +106,16 @@ Result<Session> start_on(asio::io_context& context, std::string_view connect,
 
 Result<Session> Session::start(std::string_view connect, SessionOptions options) {
   try {
-    return start_on(net::IoThread::shared().context(), connect, std::move(options));
+    return start_on(net::IoThread::shared().context(), connect, std::move(options),
+                    session::Linger::kYes);
   } catch (const std::system_error& error) {
     return exhausted(connect, error);
   }
 }
 
 Result<Session> start(asio::io_context& context, std::string_view connect, SessionOptions options) {
-  return start_on(context, connect, std::move(options));
+  // Who runs it, and whether it does so at the moment, is the user's affair.
+  return start_on(context, connect, std::move(options), session::Linger::kNo);
 }
 
 Result<Session> Session::open(std::string_view connect, SessionOptions options, Deadline deadline) {

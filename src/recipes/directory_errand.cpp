@@ -127,13 +127,16 @@ void DirectoryErrand<Event>::carry_out(action::Unwatch& action) {
 template <class Event>
 void DirectoryErrand<Event>::owe(const std::string& name) {
   const std::string path = path_of(name);
+  session::Completion told = next_removal();
+  // Whoever waits for it will not come back before it is answered.
+  const auto linger = told ? session::Linger::kNo : session::Linger::kYes;
   machine_.owe_delete(
       path,
-      [this, self = this->shared_from_this(), path, told = next_removal()](Outcome&& outcome) {
+      [this, self = this->shared_from_this(), path, told = std::move(told)](Outcome&& outcome) {
         session::report(host_, Op::kDelete, machine_.relative(path), outcome);
         if (told) told(std::move(outcome));
       },
-      machine_.now());
+      machine_.now(), linger);
   on_owed(name);
 }
 

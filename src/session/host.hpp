@@ -56,7 +56,7 @@ class Host {
 /// What a host makes its machine with, and the hooks it lets the machine deliver to: the user's, by
 /// way of post_in_order().
 [[nodiscard]] MachineOptions machine_options(const ConnectString& connect,
-                                             const SessionOptions& options);
+                                             const SessionOptions& options, Linger linger);
 [[nodiscard]] Machine::Hooks user_hooks(Host& host);
 
 /// Success if the calling thread may block on `host`; otherwise kForked or kWouldDeadlock.

@@ -326,7 +326,7 @@ void Machine::drop_server_watch(WatchOn on, const std::string& path, Instant now
 
 // Debts.
 
-void Machine::owe_delete(const std::string& path, Completion done, Instant now) {
+void Machine::owe_delete(const std::string& path, Completion done, Instant now, Linger linger) {
   if (!is_over() && !closing_) {
     owed_.insert(path);
     for (WatchTable::Watch& watch : watches_.take_kin(path)) {
@@ -348,7 +348,8 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now) 
     if (told) told(std::move(outcome));
   };
   last_debt_at_ = now;
-  if (!comes_again_ || phase_ != Phase::kAttached || closing_) {
+  const bool lingers = comes_again_ && linger == Linger::kYes && options_.linger == Linger::kYes;
+  if (!lingers || phase_ != Phase::kAttached || closing_) {
     submit(std::move(call), now);
     return;
   }

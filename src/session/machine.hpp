@@ -72,6 +72,10 @@ class Member {
   virtual void on_session_over(Code code) = 0;
 };
 
+/// May a delete wait for the next entry, to leave with it (Machine::owe_delete)? Only where
+/// somebody brings the machine the time while nobody calls.
+enum class Linger { kNo, kYes };
+
 struct MachineOptions {
   std::chrono::milliseconds timeout{10'000};
   std::vector<Credential> credentials;
@@ -87,6 +91,7 @@ struct MachineOptions {
   std::int32_t first_xid = 1;  ///< For the test of H64.
   /// What is said of us on a Unix socket, see base::process_mark(); 0: nothing.
   std::int32_t process_mark = 0;
+  Linger linger = Linger::kYes;
 };
 
 /// The client's side of a session as a machine without I/O: requests, bytes and time go in; bytes,
@@ -155,7 +160,8 @@ class Machine {
   /// In a session where the last delete was followed by a new entry at once, as a loop of lock and
   /// unlock does it, this one waits for kBreath at most, to leave with the next entry in one
   /// transaction: one write for the server instead of two (docs/decisions/0011).
-  void owe_delete(const std::string& path, Completion done, Instant now);
+  void owe_delete(const std::string& path, Completion done, Instant now,
+                  Linger linger = Linger::kYes);
   [[nodiscard]] bool is_owed(const std::string& path) const { return owed_.contains(path); }
   /// Drops a watch that a call has set or is about to set; the server's goes too if it was the
   /// last.

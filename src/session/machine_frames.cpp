@@ -15,6 +15,18 @@ namespace {
 /// In a failed multi 0 stands before the part that failed, and -2 behind it.
 bool is_culprit(Err err) { return err != Err::kOk && err != Err::kRuntimeInconsistency; }
 
+/// What it came to. A multi whose header is fine may have failed, and then the error of the part
+/// that failed is that of all: one of an expired session says so in there.
+Err verdict(Err err, const Reply& reply) {
+  const auto* multi = std::get_if<wire::MultiReply>(&reply);
+  if (err != Err::kOk || multi == nullptr) return err;
+  for (const wire::MultiResult& result : multi->results) {
+    const auto* error = std::get_if<wire::ErrorReply>(&result.body);
+    if (error != nullptr && is_culprit(error->err)) return error->err;
+  }
+  return Err::kOk;
+}
+
 /// Is it the answer to a delete and a create, either both done or both with an error?
 bool answers_joined(const Reply& reply) {
   const auto* multi = std::get_if<wire::MultiReply>(&reply);
@@ -184,7 +196,8 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
   }
   flights_.pop_front();
   lease_.answered(flight.sent_at, now);
-  if (is_proof(flight.op, header.err)) {
+  const Err err = verdict(header.err, reply);
+  if (is_proof(flight.op, err)) {
     const bool was_short = !lease_.lasts(now);
     lease_.proven(base::mutated(base::Mutant::kReceiveTime) ? now : flight.sent_at);
     // A proof that comes too late to help is not the start of a new lease.
@@ -193,28 +206,26 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
     if (is_news && !base::mutated(base::Mutant::kProofNewsLost)) tell_members(Tiding::kLeaseProven);
     publish_lease();
   }
-  if (header.err == Err::kSessionExpired) announce_end();
-  if (flight.debt != 0) {
-    settle_joined(flight, header, reply, body.size(), now);
-    if (header.err == Err::kSessionExpired) {
-      end(SessionState::kExpired, Code::kSessionLost, Confirmed::kYes, now);
-    }
-    return;
-  }
+  if (err == Err::kSessionExpired) announce_end();
   const bool owed = pending != nullptr && pending->call.resend == Resend::kUntilAnswered;
   if (owed && flight.op != Op::kCloseSession && !is_final(header.err)) {
     return owe_again(flight.id, now + options_.retry.cap);
   }
-  settle(flight, header, std::move(reply), body.size(), now);
-  if (header.err == Err::kSessionExpired) {
+  if (flight.debt != 0) {
+    settle_joined(flight, header, reply, body.size(), now);
+  } else {
+    settle(flight, header, std::move(reply), body.size(), now);
+  }
+  if (err == Err::kSessionExpired) {
     end(SessionState::kExpired, Code::kSessionLost, Confirmed::kYes, now);
   } else if (flight.op == Op::kCloseSession) {
     end(SessionState::kClosed, Code::kClosed, Confirmed::kYes, now);
   }
 }
 
-/// A delete and an entry that were one transaction. If it failed nothing was done, and each part is
-/// answered as if it had been asked alone: the culprit with its error, the other is asked again.
+/// A delete and an entry that were one transaction. If it failed nothing was done: the delete is
+/// settled if it says so itself and sent alone otherwise, and whoever wants the entry asks for it
+/// alone, to hear what is wrong with it.
 void Machine::settle_joined(const Flight& flight, const wire::ReplyHeader& header,
                             const Reply& reply, std::size_t bytes, Instant now) {
   const Flight entry{flight.xid, flight.id, Op::kCreate2, flight.sent_at};
@@ -231,19 +242,17 @@ void Machine::settle_joined(const Flight& flight, const wire::ReplyHeader& heade
     return settle(entry, header, std::move(created), bytes, now);
   }
   const Err of_debt = std::get<wire::ErrorReply>(results[0].body).err;
-  const Err of_entry = std::get<wire::ErrorReply>(results[1].body).err;
   if (is_culprit(of_debt) && is_final(of_debt)) {
     settle(debt, {header.xid, header.zxid, of_debt}, {}, 0, now);
   } else {
     owe_again(flight.debt, now);
-  }
-  if (is_culprit(of_entry)) {
-    return settle(entry, {header.xid, header.zxid, of_entry}, {}, bytes, now);
+    pay_debts(now);  // Ahead of the entry, which may need the room.
   }
   std::optional<Pending> undone = take_call(flight.id);
   if (!undone) return;
   Outcome outcome;
   outcome.code = Code::kRolledBack;
+  outcome.bytes_received = bytes;
   finish(*undone, std::move(outcome), now);
   wake_room_waiters(now);
 }

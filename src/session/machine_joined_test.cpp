@@ -143,12 +143,59 @@ TEST(MachineJoined, H21_AnEntryThatIsRefusedLeavesTheDebtWhichIsPaidAlone) {
 
   rig.refuse(Err::kOk, Err::kNoAuth);
 
-  EXPECT_EQ(entry.code(), Code::kNotAuthorized);
+  EXPECT_EQ(entry.code(), Code::kRolledBack) << "whoever asks again alone hears why";
   EXPECT_EQ(entry.effect(), Effect::kNone);
   EXPECT_EQ(debt.times(), 0);
   EXPECT_TRUE(rig.machine.is_owed("/locks/1"));
   ASSERT_THAT(rig.ops(), ElementsAre(Op::kDelete));
   rig.answer();
+  EXPECT_TRUE(debt.ok());
+}
+
+TEST(MachineJoined, H12_ATransactionOfASessionThatHasExpiredProvesNothingAndEndsIt) {
+  JoinedRig rig;
+  rig.pass(seconds(1));
+  const Sent debt = rig.owe_delete("/locks/1");
+  const Sent entry = rig.enter("/locks/2");
+  const Instant deadline = rig.machine.lease().deadline();
+
+  rig.refuse(Err::kSessionExpired, Err::kRuntimeInconsistency);
+
+  EXPECT_EQ(rig.machine.lease().deadline(), deadline);
+  EXPECT_TRUE(rig.machine.is_over());
+  EXPECT_EQ(rig.machine.over_code(), Code::kSessionLost);
+  EXPECT_EQ(entry.times(), 1);
+  EXPECT_EQ(debt.times(), 1);
+}
+
+TEST(MachineJoined, WhoeverWaitsForADeleteIsNotKeptWaiting) {
+  JoinedRig rig;
+
+  rig.machine.owe_delete("/locks/1", {}, rig.now, Linger::kNo);
+  rig.settle();
+
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kDelete));
+}
+
+TEST(MachineJoined, WhereNobodyBringsTheTimeNothingLingers) {
+  JoinedRig rig({.linger = Linger::kNo});
+
+  rig.owe_delete("/locks/1");
+
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kDelete));
+}
+
+TEST(MachineJoined, AnEntryThatIsGivenUpInFlightIsAnsweredOnceAndTheDebtIsPaid) {
+  JoinedRig rig;
+  const Sent debt = rig.owe_delete("/locks/1");
+  const Sent entry = rig.enter("/locks/2");
+  rig.machine.abandon(entry.id, Code::kTimedOut, rig.now);
+  rig.settle();
+
+  rig.answer_multi({{Op::kDelete, wire::Empty{}}, {Op::kCreate, wire::CreateReply{"/locks/2"}}});
+
+  EXPECT_EQ(entry.times(), 1);
+  EXPECT_EQ(entry.effect(), Effect::kUnknown);
   EXPECT_TRUE(debt.ok());
 }
 

@@ -7,7 +7,8 @@
 
 namespace latchkey::session {
 
-MachineOptions machine_options(const ConnectString& connect, const SessionOptions& options) {
+MachineOptions machine_options(const ConnectString& connect, const SessionOptions& options,
+                               Linger linger) {
   std::vector<std::string> names;
   for (const Endpoint& endpoint : connect.endpoints) names.push_back(to_string(endpoint));
   std::int32_t mark = 0;
@@ -25,7 +26,8 @@ MachineOptions machine_options(const ConnectString& connect, const SessionOption
           .max_request_bytes = options.max_request_bytes,
           .max_reply_bytes = options.max_reply_bytes,
           .chroot = connect.chroot,
-          .process_mark = mark};
+          .process_mark = mark,
+          .linger = linger};
 }
 
 Machine::Hooks user_hooks(Host& host) {

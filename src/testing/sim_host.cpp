@@ -33,8 +33,9 @@ SimHost::SimHost(Timeline& timeline, Network& network, Process& process,
       options_(std::move(options)),
       world_(world),
       view_(std::make_shared<session::View>()),
-      machine_(session::machine_options(addresses(servers_, options_.chroot), options_),
-               timeline.random(), view_),
+      machine_(
+          session::machine_options(addresses(servers_, options_.chroot), options_, world.linger),
+          timeline.random(), view_),
       hooks_(session::user_hooks(*this)) {}
 
 std::shared_ptr<session::Host> SimHost::start() {

@@ -15,6 +15,9 @@ WorldOptions world_options(const SimulationOptions& options) {
   world.seed = options.seed;
   world.followers = options.followers;
   world.latency = {options.latency_least, options.latency_most};
+  // Here no time passes between two calls, so that every loop would look like one in a hurry, and
+  // faults for a create or a delete would find neither.
+  world.linger = session::Linger::kNo;
   return world;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "latchkey/deadline.hpp"
+#include "session/machine.hpp"
 #include "tree/service.hpp"
 #include "wire/messages.hpp"
 
@@ -47,6 +48,7 @@ struct WorldOptions {
   std::uint64_t fold_bytes = 256U << 10U;
   /// Records older than this many are forgotten by log() once every follower has them.
   std::size_t keep_records = 100'000;
+  session::Linger linger = session::Linger::kYes;  ///< Of every session.
   /// Without `secret` and `authenticate`, which are the world's. A follower tells the leader who
   /// was heard of twice in a `tick`.
   tree::ServiceOptions service;

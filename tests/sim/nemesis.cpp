@@ -206,7 +206,7 @@ void Nemesis::lag_all() {
   for (std::size_t i = 0; i < world_.followers(); ++i)
     world_.lag(i, 20 + world_.random().below(50));
   if (Client* const client = any_client()) {
-    world_.drop_next(client->process(), Way::kReply, Op::kCreate2);
+    world_.drop_next(client->process(), Way::kReply, std::vector{Op::kCreate2, Op::kMulti});
   }
   after(1ms, 2 * plan_.timeout, [this] {
     for (std::size_t i = 0; i < world_.followers(); ++i) world_.lag(i, 0);
