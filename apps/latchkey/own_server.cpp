@@ -19,6 +19,7 @@
 #include <fmt/core.h>
 
 #include "daemon.hpp"
+#include "folders.hpp"
 
 namespace latchkey::app {
 namespace {
@@ -130,9 +131,11 @@ Result<void> make_private_folder(const std::string& folder) {
   const auto refuse = [&](const std::string& why) {
     return Error(Code::kInvalidOption, fmt::format("the folder {} {}{}", folder, why, kAdvice));
   };
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
-  if (::mkdir(folder.c_str(), S_IRWXU) == 0) return {};
+  make_folders(std::filesystem::path(folder).parent_path());
+  if (::mkdir(folder.c_str(), S_IRWXU) == 0) {
+    sync_name_of(folder);
+    return {};
+  }
   if (errno != EEXIST) return refuse("cannot be made: " + reason());
   struct stat found {};
   if (::lstat(folder.c_str(), &found) != 0) return refuse("cannot be read: " + reason());

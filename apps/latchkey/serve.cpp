@@ -21,6 +21,7 @@
 
 #include "environment.hpp"
 #include "exit_code.hpp"
+#include "folders.hpp"
 #include "latchkey/server.hpp"
 #include "latchkey/version.hpp"
 #include "locate.hpp"
@@ -168,8 +169,7 @@ int run_serve(const ServeOptions& asked) {
   const bool both = asked.memory && !options.data_folder.empty();
   if (!asked.memory && options.data_folder.empty()) {
     options.data_folder = default_data_folder(environment());
-    std::error_code ignored;  // The server says what it cannot do.
-    std::filesystem::create_directories(options.data_folder.parent_path(), ignored);
+    make_folders(options.data_folder.parent_path());  // The server says what it cannot do.
   } else if (!options.data_folder.empty()) {
     // What is said of it shall be of use to others.
     std::error_code error;

@@ -172,14 +172,19 @@ class PosixFiles final : public Files {
   const Descriptor self_;
 };
 
-/// The folder's own name has to survive a crash as well.
-Result<void> sync_parent(const std::filesystem::path& folder) {
+enum class Origin { kMade, kFound };
+
+/// The folder's own name has to survive a crash as well. One that was found may have been made by a
+/// start that got no further; if its parent is not for us to read, or of a file system that syncs
+/// no folders, that was for whoever made it to see to.
+Result<void> sync_parent(const std::filesystem::path& folder, Origin origin) {
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::absolute(folder, error).parent_path();
   if (error) return failed("sync the parent of " + folder.string(), error.value());
   const Descriptor file(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!file.is_open() || ::fsync(*file) == -1) return failed("sync " + parent.string(), errno);
-  return {};
+  if (file.is_open() && ::fsync(*file) == 0) return {};
+  if (origin == Origin::kFound && errno != EIO) return {};
+  return failed("sync " + parent.string(), errno);
 }
 
 }  // namespace
@@ -187,11 +192,11 @@ Result<void> sync_parent(const std::filesystem::path& folder) {
 Result<std::unique_ptr<Files>> open_folder(const std::filesystem::path& folder) {
   // "a/b/" would be made as b and have itself as its parent.
   const std::filesystem::path path = folder.has_filename() ? folder : folder.parent_path();
-  if (::mkdir(path.c_str(), 0700) == 0) {
-    if (auto synced = sync_parent(path); !synced) return synced.error();
-  } else if (errno != EEXIST) {
+  const Origin origin = ::mkdir(path.c_str(), 0700) == 0 ? Origin::kMade : Origin::kFound;
+  if (origin == Origin::kFound && errno != EEXIST) {
     return failed("make the folder " + path.string(), errno);
   }
+  if (auto synced = sync_parent(path, origin); !synced) return synced.error();
   Descriptor self(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!self.is_open()) return failed("open the folder " + path.string(), errno);
   return std::unique_ptr<Files>(std::make_unique<PosixFiles>(path.string(), std::move(self)));
