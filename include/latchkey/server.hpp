@@ -163,7 +163,7 @@ class LATCHKEY_EXPORT Server {
   Result<void> stop();
 
   /// stop(), then a start on the same addresses with the same data; in memory too. Every session
-  /// has its full time-out again. Errors: those of start().
+  /// has its full time-out again. With a folder also after a failed disk. Errors: as start().
   Result<void> restart();
 
   /// Ends a session as if it had run out, and returns when that is durable. Errors: kNoNode if

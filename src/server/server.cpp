@@ -252,9 +252,12 @@ Result<void> Server::restart() {
   if (impl_->is_forked()) return forked();
   const std::lock_guard one_at_a_time(impl_->restart_mutex);
   const std::shared_ptr<Driver> old = impl_->current();
-  if (Result<void> stopped = old->stop(); !stopped) return stopped;
-
   ServerOptions options = impl_->options;
+  // What a folder holds is whole, whatever has ended the server; what memory holds may not be.
+  const Result<void> stopped = old->stop();
+  const bool in_memory = options.data_folder.empty();
+  if (!stopped && (in_memory || stopped.error() == Code::kWouldDeadlock)) return stopped;
+
   // These were for the first start.
   options.on_damage = ServerOptions::Damage::kRefuse;
   options.cancel_start = {};
@@ -264,7 +267,7 @@ Result<void> Server::restart() {
   options.listen.assign(first, first + static_cast<std::ptrdiff_t>(options.listen.size()));
   if (!options.metrics.empty()) options.metrics = old->metrics_address();
   Items memory;
-  if (options.data_folder.empty()) {
+  if (in_memory) {
     old->tree().save([&memory](std::string_view item) { memory.emplace_back(item); });
   }
   Result<Started> started = start_driver(options, memory);

@@ -1,7 +1,9 @@
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -140,6 +142,46 @@ TEST(ServerLife, RestartKeepsWhatIsInTheFolder) {
   EXPECT_EQ(session.get("/kept", deadline_in(10s)).value().data, "2");
   EXPECT_NE(session.id(), id);
   EXPECT_NE(server.recovered().find("zxid"), std::string::npos) << server.recovered();
+}
+
+/// While it lives, no file of this process can be written to.
+class FullDisk {
+ public:
+  FullDisk() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &limit_);
+    const rlimit none{0, limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &limit_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit limit_{};
+};
+
+TEST(ServerLife, H83_ARestartTriesAgainAfterTheDiskHasEndedTheServer) {
+  const TempDir folder;
+  ServerOptions options;
+  options.data_folder = folder.path() / "data";
+  Server server = started(options);
+  Session session = session_on(server, 30s);
+  ASSERT_TRUE(session.create("/kept", "1", {}, deadline_in(10s)));
+  {
+    const FullDisk full;
+    EXPECT_FALSE(session.create("/lost", "1", {}, deadline_in(5s)));
+    EXPECT_EQ(server.wait().error(), Code::kStorage);
+    EXPECT_EQ(server.restart().error(), Code::kStorage);
+  }
+
+  const Result<void> again = server.restart();
+
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(session.get("/kept", deadline_in(20s)).value().data, "1");
 }
 
 TEST(ServerLife, H81_ARestartedServerGivesEverySessionItsFullTimeOut) {
