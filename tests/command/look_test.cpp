@@ -30,7 +30,9 @@ class LookCommand : public testing::TestWithParam<Service> {
     connect_ = GetParam() == Service::kApache ? shared_server().connect_string()
                                               : shared_embedded().connect_string();
     user_.set("LATCHKEY_CONNECT", connect_);
-    auto opened = Session::open(connect_, {}, deadline_in(std::chrono::seconds(60)));
+    SessionOptions options;
+    options.timeout = std::chrono::seconds(60);  // A busy machine takes no lock away.
+    auto opened = Session::open(connect_, options, soon());
     session_.emplace(opened.value());
   }
   ~LookCommand() override { static_cast<void>(session_->close(soon())); }
@@ -178,7 +180,9 @@ TEST_P(LookCommand, WhoSaysWhetherSomebodyHoldsIt) {
 }
 
 TEST_P(LookCommand, AWaitOfNothingIsOneTry) {
-  EXPECT_EQ(user_.run({"wait", "-w", "0", path_}).status, kFine);
+  // A server that is kept from its answer for longer than a look lasts is asked again.
+  const auto looks_free = [&] { return user_.run({"wait", "-w", "0", path_}).status == kFine; };
+  EXPECT_TRUE(eventually(looks_free, soon()));
   const Lease holder = hold(path_);
 
   EXPECT_EQ(user_.run({"wait", "-w", "0", path_}).status, kNobody);
@@ -201,12 +205,15 @@ TEST_P(LookCommand, AWaitEndsInTimeAlthoughTheServerHasFallenSilent) {
 }
 
 TEST_P(LookCommand, WaitReturnsWhenItIsFree) {
-  EXPECT_EQ(user_.run({"wait", "-w", "1ms", path_}).status, kFine)
-      << "it is, however short the time";
+  const auto looks_free = [&] { return user_.run({"wait", "-w", "1ms", path_}).status == kFine; };
+  EXPECT_TRUE(eventually(looks_free, soon())) << "it is, however short the time";
   Lease holder = hold(path_);
-  const Ran late = user_.run({"wait", "-w", "50ms", path_});
-  EXPECT_EQ(late.status, kNobody);
-  EXPECT_THAT(late.err, HasSubstr("held by"));
+  const auto is_told = [&] {
+    const Ran late = user_.run({"wait", "-w", "50ms", path_});
+    EXPECT_EQ(late.status, kNobody);
+    return late.err.find("held by") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually(is_told, soon()));
   const auto waiting = start({"wait", path_});
 
   EXPECT_EQ(waiting->wait(deadline_in(100ms)), std::nullopt);
@@ -226,7 +233,7 @@ TEST_P(LookCommand, RevokeAsksTheHolder) {
   EXPECT_THAT(ran.err, HasSubstr("asked ")) << "whom, and not which node";
   EXPECT_THAT(ran.err, HasSubstr("pid " + std::to_string(::getpid())));
   EXPECT_TRUE(eventually([&] { return asked.stop_requested(); }, soon()));
-  EXPECT_EQ(holder.state(), LeaseState::kHeld) << "it is a wish";
+  EXPECT_NE(holder.state(), LeaseState::kLost) << "it is a wish";
   const std::string pid = "pid " + std::to_string(::getpid());
   for (const char* look : {"who", "ls"}) {
     const Ran seen = user_.run({look, path_});
@@ -314,18 +321,52 @@ TEST_P(LookCommand, WatchPrintsTheFourKindsOfEvents) {
   EXPECT_TRUE(watch->wait_for_line("deleted " + path_, soon()));
 }
 
+TEST_P(LookCommand, WatchPrintsWhatHappensBelowAsWell) {
+  ASSERT_TRUE(session_->create(path_, "", {}, soon()));
+  const auto watch = start({"watch", "--events", path_, "-r"});
+  // Until the watch is there, events are nobody's.
+  ASSERT_TRUE(eventually(
+      [&] {
+        static_cast<void>(session_->create(path_ + "/a", "", {}, soon()));
+        static_cast<void>(session_->remove(path_ + "/a", soon()));
+        return watch->wait_for_line("created " + path_ + "/a", deadline_in(50ms)).has_value();
+      },
+      soon()));
+  ASSERT_TRUE(session_->create(path_ + "/b", "", {}, soon()));
+  ASSERT_TRUE(session_->create(path_ + "/b/c", "", {}, soon()));
+
+  EXPECT_TRUE(watch->wait_for_line("created " + path_ + "/b/c", soon()));
+}
+
+TEST_P(LookCommand, WatchPrintsEventsAsJson) {
+  const auto watch = start({"watch", "--events", path_, "--json"});
+  std::optional<std::string> line;
+  ASSERT_TRUE(eventually(
+      [&] {
+        static_cast<void>(session_->create(path_, "", {}, soon()));
+        static_cast<void>(session_->remove(path_, soon()));
+        line = watch->next_line(deadline_in(50ms));
+        return line.has_value();
+      },
+      soon()));
+
+  EXPECT_THAT(*line, StartsWith("{"));
+  EXPECT_THAT(*line, testing::EndsWith("}"));
+  EXPECT_THAT(*line, HasSubstr('"' + path_ + '"'));
+}
+
 TEST_P(LookCommand, AHoldOutlivesItsShellAndIsShownWithOwnerReasonAndEnd) {
   const Ran held = user_.run({"hold", path_, "--for", "1h", "--reason", "the big move"});
   ASSERT_EQ(held.status, kFine) << held.err;
 
-  EXPECT_EQ(Mutex(*session_, path_).try_lock().error().code(), Code::kBusy);
+  EXPECT_EQ(Mutex(*session_, path_).try_lock(soon()).error().code(), Code::kBusy);
   const Ran shown = user_.run({"ls", "--json", path_});
   EXPECT_THAT(shown.out, HasSubstr(R"("reason":"the big move","owner":")"));
   EXPECT_THAT(shown.out, HasSubstr(R"("until":"20)"));
   EXPECT_EQ(user_.run({"hold", "-n", path_, "--for", "1h"}).status, kNobody);
 
   EXPECT_EQ(user_.run({"release", path_}).status, kFine);
-  EXPECT_TRUE(Mutex(*session_, path_).try_lock());
+  EXPECT_TRUE(Mutex(*session_, path_).try_lock(soon()));
   EXPECT_TRUE(eventually([&] { return user_.processes().empty(); }, soon()));
 }
 
@@ -403,7 +444,7 @@ TEST_P(LookCommand, AHoldThatTriesOnceIsNotTakenForSomebodyWhoHasGone) {
 }
 
 TEST_P(LookCommand, ReleaseIsForOnesOwnHold) {
-  const Lease other = hold(path_, "x (hold: somebody@else until 2030-01-01T00:00:00Z)");
+  Lease other = hold(path_, "x (hold: somebody@else until 2030-01-01T00:00:00Z)");
   const Ran refused = user_.run({"release", path_});
   EXPECT_EQ(refused.status, (ExitStatus{77, 0}));
   EXPECT_THAT(refused.err, HasSubstr("somebody@else"));
@@ -411,6 +452,8 @@ TEST_P(LookCommand, ReleaseIsForOnesOwnHold) {
   const std::stop_token asked = other.release_requested();
   const auto forced = start({"release", "--force", path_});
   EXPECT_TRUE(eventually([&] { return asked.stop_requested(); }, soon()));
+  other.release();
+  EXPECT_EQ(forced->wait(soon()), kFine);
 
   const Ran nobody = user_.run({"release", path_ + "-other"});
   EXPECT_EQ(nobody.status, kNobody);
@@ -419,7 +462,12 @@ TEST_P(LookCommand, ReleaseIsForOnesOwnHold) {
 
 TEST_P(LookCommand, DoctorIsSilentAboutTheHealthyAndNamesTheSick) {
   const Lease holder = hold(path_ + "/well");
-  const Ran well = user_.run({"doctor", path_ + "/well"});
+  Ran well;
+  const auto is_well = [&] {
+    well = user_.run({"doctor", path_ + "/well"});  // A slow answer is a finding, too.
+    return well.status == kFine;
+  };
+  EXPECT_TRUE(eventually(is_well, soon()));
   EXPECT_EQ(well.status, kFine) << well.out;
   EXPECT_THAT(well.out, HasSubstr("Nothing is wrong."));
   EXPECT_THAT(well.out, HasSubstr("1 lock at or below"));
@@ -441,8 +489,12 @@ TEST_P(LookCommand, GcRemovesWhatIsEmptyAndNothingElse) {
   const auto make = [&](const std::string& path, const std::string& data = "") {
     ASSERT_TRUE(session_->create(path, data, {}, soon()));
   };
-  static_cast<void>(session_->create("/locks", "", {}, soon()));
-  make(root);
+  // What is there may be a container that the server is about to remove.
+  const auto make_root = [&] {
+    static_cast<void>(session_->create("/locks", "", {}, soon()));
+    return session_->create(root, "", {}, soon()).has_value();
+  };
+  ASSERT_TRUE(eventually(make_root, soon()));
   for (const char* name : {"/used", "/marked", "/empty", "/fresh"}) {
     make(root + name, std::string(name) == "/marked" ? "who vanished" : "");
     if (std::string(name) == "/fresh") continue;

@@ -98,6 +98,10 @@ class RunCommand : public testing::TestWithParam<RunService> {
 
   /// Nobody has the lock, or will have it in a moment.
   [[nodiscard]] bool is_free() const { return run({"run", "-n", name_, "true"}).status == code(0); }
+  /// The same for those who have just seen it end: a queue may be told of a little later.
+  [[nodiscard]] bool comes_free() const {
+    return eventually([&] { return is_free(); }, soon());
+  }
   /// A time-out that runs out soon, though not on somebody whom a busy machine keeps waiting.
   static constexpr const char* kQuickTimeout = "5s";
   /// For longer than that somebody else has it.
