@@ -201,7 +201,7 @@ int gc(const DoctorOptions& options) {
   const Result<std::string> path =
       options.name.empty() ? Result<std::string>(kLocksRoot) : lock_path(options.name);
   if (!path) return misused("gc", path.error().message());
-  if (*path == "/") return misused("gc", "everything there is: name a path below the root");
+  if (*path == "/") return misused("gc", "/ is everything there is: name a path below it");
   Result<Session> session = open_aloud(options.service, deadline_in(kOpenPatience));
   if (!session) return complain("gc", session.error());
   const Result<Node> top = session->get(*path, deadline_in(kAnswerPatience));

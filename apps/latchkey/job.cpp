@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 
@@ -170,6 +172,19 @@ std::optional<Job::Failure> Job::start(const std::vector<std::string>& environme
   report_ = report[0];
   leader_lives_ = true;
   return std::nullopt;
+}
+
+std::string Job::why(const std::string& word, int error) {
+  const std::string reason = std::strerror(error);
+  const bool searched = word.find('/') == std::string::npos;
+  struct stat found {};
+  const bool exists = !searched && ::stat(word.c_str(), &found) == 0;
+  if (error == ENOENT && searched) return reason + "; it is in no folder of PATH";
+  if (error == ENOENT && exists) return reason + ": what its first line names, to run it with";
+  if (error != EACCES || !exists) return reason;
+  if (S_ISDIR(found.st_mode)) return reason + "; it is a directory";
+  if ((found.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0U) return reason;
+  return reason + "; it may not be executed: chmod +x";
 }
 
 void Job::signal_group(int number) const {

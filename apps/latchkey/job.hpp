@@ -63,6 +63,8 @@ class Job {
   [[nodiscard]] std::optional<Failure> start(const std::vector<std::string>& environment);
   /// Behind the StartFailed that reap() has told.
   [[nodiscard]] const Failure& failure() const { return failure_; }
+  /// For people: "it is a directory", rather than "Permission denied".
+  [[nodiscard]] static std::string why(const std::string& word, int error);
 
   /// The command's process id, and that of its group.
   [[nodiscard]] pid_t group() const { return pid_; }

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -218,8 +217,8 @@ class Loop {
 
   void not_started(const Job::Failure& failure) {
     tenure_->all_gone();
-    status_.error =
-        fmt::format("cannot run {}: {}", options_.words.front(), std::strerror(failure.error));
+    const std::string& word = options_.words.front();
+    status_.error = fmt::format("cannot run {}: {}", word, Job::why(word, failure.error));
     complain(status_.error);
     tell(keeping::StartFailed{failure.code});
   }

@@ -137,12 +137,13 @@ Result<Session> open_named(const Place& place, SessionOptions options, Deadline 
   return Error(
       error.code(),
       fmt::format("{}. The address is from {}{}", error.message(), place.source,
-                  !silent           ? ""
-                  : speaks_tls(tls) ? ". Does a server run there, may this host reach it, and "
-                                      "does it speak TLS?"
-                                    : ". Does a server run there, and may this host reach it? "
-                                      "One that speaks TLS only is silent without --tls. "
-                                      "latchkey serve --help tells how to run one"));
+                  error == Code::kTls ? ". Is TLS what is spoken there?"
+                  : !silent           ? ""
+                  : speaks_tls(tls)   ? ". Does a server run there, may this host reach it, and "
+                                        "does it speak TLS?"
+                                      : ". Does a server run there, and may this host reach it? "
+                                        "One that speaks TLS only is silent without --tls. "
+                                        "latchkey serve --help tells how to run one"));
 }
 
 Error silent(const OwnServer& own, const std::string& address) {

@@ -38,7 +38,7 @@ class WaitingLine::Line {
     const std::lock_guard lock(mutex_);
     if (!is_ours()) {
       shown_ = false;  // It is the shell's now, and has been scrolled away.
-    } else if (!shown_ && !text_.empty()) {
+    } else if ((!shown_ || ++looks_ % kDrawAgain == 0) && !text_.empty()) {
       draw();
     }
   }
@@ -73,10 +73,14 @@ class WaitingLine::Line {
     static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
   }
 
+  /// Looks after which it is drawn again all the same: the shell may have been there between two.
+  static constexpr int kDrawAgain = 10;
+
   const pid_t job_;
   std::mutex mutex_;
   std::string text_;
   bool shown_ = false;
+  int looks_ = 0;
   bool over_ = false;
 };
 

@@ -35,7 +35,13 @@ TEST_P(RunCommand, H101_ACommandThatCannotBeRunIsToldAndReleasesAtOnce) {
   std::ofstream(file("text")) << "no program";
   const Ran no_program = run({"run", "-n", name_, "--", file("text")});
   EXPECT_EQ(no_program.status, code(126));
-  EXPECT_THAT(no_program.err, HasSubstr("Permission denied"));
+  EXPECT_THAT(no_program.err, HasSubstr("Permission denied; it may not be executed: chmod +x"));
+  const Ran folder = run({"run", "-n", name_, "--", "/tmp"});
+  EXPECT_EQ(folder.status, code(126));
+  EXPECT_THAT(folder.err, HasSubstr("it is a directory"));
+  const Ran nowhere = run({"run", "-n", name_, "--", "no-such-program"});
+  EXPECT_EQ(nowhere.status, code(127));
+  EXPECT_THAT(nowhere.err, HasSubstr("it is in no folder of PATH"));
   EXPECT_TRUE(is_free());
 }
 
