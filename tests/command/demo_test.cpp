@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "command/invocation.hpp"
+#include "command/terminal_child.hpp"
 
 /// What `latchkey demo` shows; that it keeps its promises it judges itself.
 namespace latchkey::test_support {
@@ -57,6 +58,22 @@ TEST(DemoCommand, TellsEverythingInTheOrderInWhichItHappened) {
   EXPECT_EQ(left, (std::vector{1, 2, 2, 2, 3, 4, 4, 5})) << ran.out;
   EXPECT_EQ(right, left) << ran.out;
   EXPECT_GT(ran.out.find("What was promised"), ran.out.rfind("wake-ups\n")) << "it ends with that";
+}
+
+TEST(DemoCommand, HasColoursOnATerminalThatWantsThem) {
+  const NewUser ann;
+  std::vector<std::string> plain = ann.environment();
+  plain.emplace_back("NO_COLOR=1");
+  const auto words = ann.command({"demo", "--workers", "3", "--hold", "200ms"});
+  TerminalChild coloured(words, ann.environment());
+  TerminalChild quiet(words, plain);
+
+  EXPECT_EQ(coloured.wait(deadline_in(std::chrono::seconds(120))), (ExitStatus{0, 0}));
+  EXPECT_EQ(quiet.wait(deadline_in(std::chrono::seconds(120))), (ExitStatus{0, 0}));
+
+  EXPECT_THAT(coloured.output(), testing::HasSubstr("\033[1;32m"));
+  EXPECT_THAT(quiet.output(), testing::Not(testing::HasSubstr("\033[")));
+  EXPECT_THAT(quiet.output(), testing::HasSubstr("What was promised"));
 }
 
 }  // namespace

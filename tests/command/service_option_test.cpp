@@ -119,6 +119,9 @@ TEST_F(ServiceOption, TlsIsForThoseWhoKnowWhoSigns) {
 
   const Ran trusting = user_.run({"ls", "--tls-ca", files.ca.string()});
   EXPECT_EQ(trusting.status, kFine) << trusting.err;
+  const Ran under = user_.run({"run", "--tls-ca", files.ca.string(), "x", "--", "echo", "ran"});
+  EXPECT_EQ(under.status, kFine) << under.err;
+  EXPECT_EQ(under.out, "ran\n");
   const Ran doctor = user_.run({"doctor", "--tls-ca", files.ca.string()});
   EXPECT_EQ(doctor.status, kFine) << doctor.out;
   EXPECT_THAT(doctor.out, HasSubstr("asked over TLS"));
@@ -211,6 +214,31 @@ TEST_F(ServiceOption, TheDoctorSaysThatTheChrootIsNotThere) {
   const Ran json = user_.run({"doctor", "--json", "-z", connect() + "/no/such/root"});
   EXPECT_EQ(json.status, kConfiguration);
   EXPECT_THAT(json.out, HasSubstr("{\"weight\":\"bad\""));
+}
+
+TEST_F(ServiceOption, RunTakesAllOfItFromAConfigurationFile) {
+  SessionOptions options;
+  options.credentials = {{"digest", "ann:secret"}};
+  auto session = Session::open(connect(), options, deadline_in(20s));
+  ASSERT_TRUE(session);
+  const std::string root = fresh_path();
+  ASSERT_TRUE(session->create(root, "", {.acl = creator_acl()}, deadline_in(20s)));
+  write("secret", "ann:secret\n");
+  const std::string file = write("all.conf", "connect = " + connect() + "\nchroot = " + root +
+                                                 "\ncredentials = secret\nsession-timeout = 1h\n");
+
+  const Ran ran = user_.run({"run", "-v", "--config", file, "/job", "--", "sh", "-c",
+                             "echo $LATCHKEY_LOCK; \"$@\"", "sh", LATCHKEY_COMMAND, "ls",
+                             "--config", file, "--json", "/job"});
+
+  EXPECT_EQ(ran.status, kFine) << ran.err;
+  EXPECT_THAT(ran.out, testing::StartsWith("/job\n"));
+  EXPECT_THAT(ran.out, HasSubstr(R"("held":true)"));
+  EXPECT_THAT(ran.err, HasSubstr("and not 3600000 ms"));
+  const auto inside = session->exists(root + "/job", deadline_in(20s));
+  EXPECT_TRUE(inside && *inside) << "it is below the chroot";
+  const Ran bare = user_.run({"run", "-z", connect(), "--chroot", root, "/other", "--", "true"});
+  EXPECT_EQ(bare.status, (ExitStatus{77, 0})) << bare.err;
 }
 
 TEST_F(ServiceOption, AServerThatIsSlowIsNotALockThatIsTaken) {

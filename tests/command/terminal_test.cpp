@@ -48,7 +48,7 @@ TEST_P(AtTerminal, H96_TheTerminalsSignalsReachThoseWhoLeftTheGroup) {
 
     EXPECT_TRUE(terminal.wait(soon())) << terminal.output();
     EXPECT_TRUE(goes(far));
-    EXPECT_TRUE(is_free());
+    EXPECT_TRUE(comes_free());
   }
 }
 
@@ -69,6 +69,26 @@ TEST_P(AtTerminal, H96_ATerminalThatGoesTakesEverybodyAlong) {
   EXPECT_TRUE(goes(near));
   EXPECT_TRUE(goes(far));
   EXPECT_EQ(run({"run", "-w", "60", name_, "true"}).status, code(0));
+}
+
+TEST_P(AtTerminal, H99_AWaiterLeavesTheQueueByAnotherKeyOrWithTheTerminal) {
+  const auto holder = hold();
+  held_by();
+  Session session = open();
+  for (const bool by_key : {true, false}) {
+    TerminalChild waiter = on_terminal(user_.command({"run", name_, "--", "true"}));
+    ASSERT_TRUE(waiter.shows("waiting for", soon())) << waiter.output();
+    ASSERT_TRUE(eventually([&] { return entries(session, name_) == 2; }, soon()));
+
+    if (by_key) {
+      waiter.type(kCtrlBackslash);
+      EXPECT_EQ(waiter.wait(soon()), code(131)) << waiter.output();
+    } else {
+      waiter.hang_up();
+    }
+
+    EXPECT_TRUE(eventually([&] { return entries(session, name_) == 1; }, soon())) << by_key;
+  }
 }
 
 TEST_P(AtTerminal, H98_AWaitersLineIsNotDrawnOverTheShellsPrompt) {
