@@ -93,10 +93,12 @@ void Operator::remove_directory() {
 
 void Operator::resize(const Site& site, int size) {
   const bool is_tidy = size == site.size;
-  changed_.insert(site.path);
-  const auto done = [this, &site, is_tidy](const Error* error) {
+  // Another size may be on its way behind a tidy one that is answered.
+  const std::uint64_t number = ++last_;
+  changed_[site.path] = number;
+  const auto done = [this, &site, is_tidy, number](const Error* error) {
     if (error == nullptr) {
-      if (is_tidy) changed_.erase(site.path);
+      if (is_tidy) std::erase_if(changed_, [&](const auto& one) { return one.second == number; });
       if (!is_tidy) struck()(nullptr);
       return;
     }

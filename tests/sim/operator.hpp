@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,7 +42,9 @@ class Operator {
   testing::Process& process_;
   std::optional<Session> session_;
   std::set<std::string> foreign_;  ///< What it has put somewhere.
-  std::set<std::string> changed_;  ///< Semaphores that have another size than the plan says.
+  /// Semaphores that have or get another size than the plan says, by the number of the last change.
+  std::map<std::string, std::uint64_t> changed_;
+  std::uint64_t last_ = 0;
   bool is_tidying_ = false;
 };
 
