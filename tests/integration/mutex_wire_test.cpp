@@ -29,6 +29,39 @@ TEST_P(MutexTest, AnUncontendedLockIsOneFlushAndItsReleaseOneDelete) {
   EXPECT_EQ(records[0].flush, records[1].flush);
 }
 
+/// A loop in a hurry lets go and queues again in one transaction, whose answer has no Stat.
+TEST_P(MutexTest, H16_InALoopTheTokenIsTheCreatingTransactionToo) {
+  constexpr int kRounds = 40;
+  Proxied one = open_proxied(quick(60s));
+  Mutex loop = mutex(one.session);
+  for (int i = 0; i < kRounds; ++i) {
+    auto lease = loop.lock(soon());
+    ASSERT_TRUE(lease) << lease.error();
+    if (i % 4 == 3) {
+      const auto stat = one.session.exists(lease->node(), soon());
+      ASSERT_TRUE(stat && *stat);
+      EXPECT_EQ(lease->token(), Token((*stat)->czxid));
+      EXPECT_TRUE(lease->check(soon()));
+    }
+  }
+  RecordProperty("transactions", one.proxy->log().count(requests_of(Op::kMulti)));
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+/// The delete of a transaction finds nothing, which undoes the new entry as well.
+TEST_P(MutexTest, H05_WhoIsRobbedOfItsEntryInALoopHoldsTheNextOneAllTheSame) {
+  const Session ours = open();
+  Mutex loop = mutex(ours);
+  for (int i = 0; i < 20; ++i) {
+    auto lease = loop.lock(soon());
+    ASSERT_TRUE(lease) << lease.error();
+    if (i % 4 != 3) continue;
+    ASSERT_TRUE(witness.session().remove(lease->node(), soon()));
+    lease->release();
+  }
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
 TEST_P(MutexTest, AHoldLongerThanAHeartbeatCostsOneWatchOnItsOwnNode) {
   Proxied one = open_proxied(quick(10s));
   make_node(witness.session(), directory);
