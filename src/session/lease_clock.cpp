@@ -7,6 +7,7 @@
 namespace latchkey::session {
 
 void LeaseClock::granted(Duration timeout, Instant asked) {
+  const bool is_shorter = timeout < timeout_;
   previous_ = timeout_ == Duration{} ? timeout : std::min(timeout_, previous_);
   timeout_ = timeout;
   last_sent_ = asked;
@@ -14,7 +15,7 @@ void LeaseClock::granted(Duration timeout, Instant asked) {
   trips_.clear();
   // A shorter time-out ends the present lease sooner. A longer one does not extend it: nothing has
   // been proven under it yet.
-  if (newest_ != Instant::min()) {
+  if (newest_ != Instant::min() && is_shorter) {
     deadline_ = std::min(deadline_, deadline_of(newest_, round_trip_, pause_));
   }
 }

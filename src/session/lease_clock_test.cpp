@@ -162,6 +162,16 @@ TEST_F(LeaseClockTest, ANewConnectionEndsThePause) {
   EXPECT_EQ(clock.deadline(), kStart + seconds(9) + kFull);
 }
 
+TEST_F(LeaseClockTest, ANewConnectionWithTheSameTimeOutTakesNothingAway) {
+  clock.granted(kT, kStart);
+  prove(kStart);
+  prove(kStart + seconds(1), seconds(3));
+
+  clock.granted(kT, kStart + seconds(5));
+
+  EXPECT_EQ(clock.deadline(), kStart + kFull);
+}
+
 TEST_F(LeaseClockTest, H15_AShorterTimeOutShortensTheLeaseByTheSameRule) {
   clock.granted(kT, kStart);
   prove(kStart, milliseconds(500));
