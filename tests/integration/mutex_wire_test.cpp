@@ -44,7 +44,7 @@ TEST_P(MutexTest, H16_InALoopTheTokenIsTheCreatingTransactionToo) {
       EXPECT_TRUE(lease->check(soon()));
     }
   }
-  RecordProperty("transactions", one.proxy->log().count(requests_of(Op::kMulti)));
+  RecordProperty("transactions", static_cast<int>(one.proxy->log().count(requests_of(Op::kMulti))));
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
