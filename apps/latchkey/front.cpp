@@ -63,9 +63,9 @@ class Front {
       if (end_by_) end_by(*end_by_, ends_job_ ? 0 : ::getpid());
       return WEXITSTATUS(status_);
     }
-    take_terminal();
     const bool ran = group_ != 0;
     const bool left = kill_what_is_left() || ran;
+    take_terminal();
     say("latchkey: the process that kept the session was killed (signal {}); {} until the session "
         "times out.\n",
         WTERMSIG(status_),
@@ -159,11 +159,15 @@ class Front {
     }
   }
 
-  /// From a command that is killed: the keeper cannot any more. SIGTTOU is blocked here.
-  void take_terminal() const {
-    const int terminal = group_ != 0 ? ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY) : -1;
+  /// From a group that is gone, as the command's is by now, whether we ever heard of it or not. One
+  /// that lives is somebody else's. SIGTTOU is blocked here.
+  static void take_terminal() {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;  // The dead are members until then.
+    const int terminal = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     if (terminal < 0) return;
-    if (::tcgetpgrp(terminal) == group_) ::tcsetpgrp(terminal, ::getpgrp());
+    const pid_t holder = ::tcgetpgrp(terminal);
+    const bool is_gone = holder > 0 && ::kill(-holder, 0) < 0 && errno == ESRCH;
+    if (is_gone) ::tcsetpgrp(terminal, ::getpgrp());
     ::close(terminal);
   }
 
