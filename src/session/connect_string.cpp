@@ -57,6 +57,7 @@ std::string parse_entry(std::string_view entry, Endpoint& endpoint) {
   if (endpoint.host.empty()) return "a host is missing";
   if (endpoint.host.find_first_of(" \t\r\n") != std::string::npos)
     return "a host has a space in it";
+  if (endpoint.host.find_first_of("[]") != std::string::npos) return "a host has a bracket in it";
   endpoint.port = kDefaultPort;
   if (has_port) {
     const auto number = parse_port(port);

@@ -106,6 +106,9 @@ Result<void> Tree::load(std::string_view bytes) {
     sessions_[session.id] = {session.timeout_ms, std::move(session.password), false};
   }
   for (SavedNode& saved : item->nodes) {
+    if (!Path(saved.path).is_valid()) {
+      return Error(Code::kDamaged, "snapshot: a node has no path");
+    }
     if (nodes_.find(parent_of(saved.path)) == nullptr) {
       return Error(Code::kDamaged, "snapshot: " + saved.path + " has no parent");
     }
