@@ -34,9 +34,9 @@ std::vector<std::string> ids(const Sights& sights) {
 }
 
 testing::AssertionResult shows(const Sights& sights, const std::string& id) {
-  if (eventually([&] { return sights.size() > 0 && ids(sights).back() == id; })) {
-    return testing::AssertionSuccess();
-  }
+  const bool shown =
+      eventually([&] { return sights.size() > 0 && ids(sights).back() == id; }, deadline_in(60s));
+  if (shown) return testing::AssertionSuccess();
   return testing::AssertionFailure() << testing::PrintToString(ids(sights));
 }
 
@@ -142,6 +142,7 @@ TEST_P(LeaderTest, AWatchShowsEveryLeaderInTurn) {
   // A container might be gone before we remove it.
   Election first(open(), directory, {.id = "first", .parent = Parent::kPersistent});
   ASSERT_TRUE(shows(sights, "first"));
+  ASSERT_TRUE(leads(first)) << "others may know before it does";
   EXPECT_EQ((*sights.last())->token, first.token());
   Election second(open(), directory, {.id = "second"});
   ASSERT_TRUE(candidates_become({"first", "second"}));
@@ -178,7 +179,7 @@ TEST_P(LeaderTest, CandidatesThatComeAndGoCostAnObserverNothing) {
 }
 
 TEST_P(LeaderTest, AWatchSurvivesReconnects) {
-  Proxied one = open_proxied();
+  Proxied one = open_proxied(quick(60s));
   const Sights sights;
   const LeaderWatch watch(one.session, directory, sights.adder());
   ASSERT_TRUE(shows(sights, "-"));
@@ -222,6 +223,8 @@ TEST_P(LeaderTest, AWatchThatIsDestroyedLeavesNothingBehind) {
   // What earlier tests have left goes with their sessions.
   ASSERT_TRUE(eventually([&] { return watches_of_all(service()) == 0; }));
   const Sights sights;
+  // It goes after the last observer, who would see that nobody leads.
+  std::optional<Election> election;
   {
     const LeaderWatch absent(session, fresh_path(), sights.adder());
     ASSERT_TRUE(sights.wait_for(1));
@@ -229,7 +232,7 @@ TEST_P(LeaderTest, AWatchThatIsDestroyedLeavesNothingBehind) {
     const LeaderWatch empty(session, directory, sights.adder());
     ASSERT_TRUE(sights.wait_for(2));
     EXPECT_TRUE(eventually([&] { return watches_of_all(service()) == 2; }));
-    const Election election(witness.session(), directory, {.id = "a"});
+    election.emplace(witness.session(), directory, ElectionOptions{.id = "a"});
     ASSERT_TRUE(sights.wait_for(3));
     const LeaderWatch led(session, directory, sights.adder());
     ASSERT_TRUE(sights.wait_for(4));
@@ -238,6 +241,7 @@ TEST_P(LeaderTest, AWatchThatIsDestroyedLeavesNothingBehind) {
     moved = LeaderWatch(session, fresh_path(), sights.adder());
     ASSERT_TRUE(sights.wait_for(6));
   }
+  election.reset();
 
   EXPECT_TRUE(eventually([&] { return watches_of_all(service()) == 0; }));
   EXPECT_EQ(sights.size(), 6U);
@@ -266,7 +270,7 @@ class Moody {
   explicit Moody(int refusals) : refusals_(refusals) {}
 
   void serve(FakeServer::Guest& guest) {
-    if (!guest.greet()) return;
+    if (!guest.greet(0x1234, 60'000)) return;  // Whoever reconnects asks again.
     while (const auto frame = guest.receive()) {
       wire::RequestHeader header;
       wire::PathOnly about;
@@ -331,7 +335,8 @@ TEST(LeaderWatchTest, ALookThatFailedIsRepeatedOnceThoughTheMarkHasChangedMeanwh
   FakeServer server([&](FakeServer::Guest& guest, int) { moody.serve(guest); });
   const Sights sights;
   {
-    const LeaderWatch watch(open_session(server.connect_string()), "/e", sights.adder());
+    const LeaderWatch watch(open_session(server.connect_string(), quick(60s)), "/e",
+                            sights.adder());
     ASSERT_TRUE(shows(sights, "late"));
   }
 
@@ -349,7 +354,7 @@ TEST(LeaderWatchTest, ALookThatFailedIsRepeatedOnceThoughTheMarkHasChangedMeanwh
 class LeaderEnsembleTest : public testing::Test {
  protected:
   [[nodiscard]] Session open_at(std::size_t member) {
-    return open_session(ensemble.connect_string(member), quick(30s));
+    return open_session(ensemble.connect_string(member), quick(60s));
   }
 
   Ensemble& ensemble = shared_ensemble();
@@ -364,7 +369,7 @@ TEST_F(LeaderEnsembleTest, H76_AnObserverThatMovesToALaggingServerNeverSeesAnOld
   ASSERT_TRUE(eventually([&] { return first.state() == ElectionState::kLeading; }));
   FaultProxy proxy(ensemble.connect_string(current));
   const Sights sights;
-  const LeaderWatch watch(open_session(proxy.connect_string(), quick(30s)), directory,
+  const LeaderWatch watch(open_session(proxy.connect_string(), quick(60s)), directory,
                           sights.adder());
   ASSERT_TRUE(shows(sights, "first"));
   Election second(candidates, directory, {.id = "second"});
