@@ -30,7 +30,7 @@ class Diary {
 
   [[nodiscard]] std::vector<Entry> all() const { return entries_.all(); }
   [[nodiscard]] bool reaches(ElectionState state, std::size_t times = 1) const {
-    return eventually([&] { return count(state) >= times; });
+    return eventually([&] { return count(state) >= times; }, deadline_in(40s));
   }
   [[nodiscard]] std::size_t count(ElectionState state) const {
     std::size_t found = 0;
@@ -57,6 +57,8 @@ class Diary {
 };
 
 /// A suite over every kind of service, each test with a directory of its own.
+///
+/// What is waited for here may have to wait for the end of a session first, or for that of a rest.
 class ElectionTest : public MutexTest {
  protected:
   /// Rests so short that a test need not wait for them.
@@ -64,7 +66,8 @@ class ElectionTest : public MutexTest {
     return {.id = std::move(id), .min_pause = std::chrono::milliseconds(1)};
   }
   [[nodiscard]] static bool leads(const Election& election) {
-    return eventually([&] { return election.state() == ElectionState::kLeading; });
+    return eventually([&] { return election.state() == ElectionState::kLeading; },
+                      deadline_in(40s));
   }
   /// The ids of the candidates, in order of arrival.
   [[nodiscard]] std::vector<std::string> candidates() {
@@ -77,7 +80,7 @@ class ElectionTest : public MutexTest {
     return ids;
   }
   [[nodiscard]] bool candidates_become(const std::vector<std::string>& ids) {
-    return eventually([&] { return candidates() == ids; });
+    return eventually([&] { return candidates() == ids; }, deadline_in(40s));
   }
 };
 

@@ -143,7 +143,7 @@ TEST_P(LockDelayViewTest, H73_AQueueWatchShowsTheHolderWhenTheDelayIsOver) {
 }
 
 TEST_P(LockDelayViewTest, H73_AfterALeaderThatVanishedNobodyLeadsUntilTheDelayIsOver) {
-  Proxied lost = open_proxied(quick(6s));
+  Proxied lost = open_proxied(quick(12s));
   const Election first(lost.session, directory, {.id = "first", .take_over_delay = kEndless});
   ASSERT_TRUE(leads(first));
   const Token old = *first.token();
