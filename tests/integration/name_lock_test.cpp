@@ -232,7 +232,7 @@ TEST_P(NameLockTest, H32_ANodeReplacedWhileWeWereAwayIsALoss) {
 }
 
 TEST_P(NameLockTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
-  Proxied one = open_proxied(quick(10s));
+  Proxied one = open_proxied(quick(20s));  // What is left of it behind the lease is for us.
   Lease lease = take_name(one.session);
   one.proxy->hold(Hold::kBoth);
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
@@ -245,12 +245,13 @@ TEST_P(NameLockTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
 }
 
 TEST_P(NameLockTest, H12_AWaiterWhoseSessionIsGoneGetsAnError) {
-  Proxied one = open_proxied(quick(4s));
+  Proxied one = open_proxied(quick(10s));
   Lease holder = take_name(open());
   Waiter waiter(lock_of(one.session));
   ASSERT_TRUE(one.proxy->log().wait_for(replies_to(Op::kGetData), 1, soon()));
   one.proxy->hold(Hold::kBoth);
-  ASSERT_TRUE(eventually([&] { return service().connections_of(one.session.id()) == 0; }));
+  ASSERT_TRUE(eventually([&] { return service().connections_of(one.session.id()) == 0; },
+                         deadline_in(60s)));
   one.proxy->cut_all();
   one.proxy->release();
 
