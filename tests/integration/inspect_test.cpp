@@ -112,7 +112,7 @@ TEST_P(InspectTest, TellsHundredsOfEntriesApartInAFewRequests) {
 }
 
 TEST_P(InspectTest, AChildThatVanishesInBetweenIsLeftOut) {
-  Proxied one = open_proxied();
+  Proxied one = open_proxied(quick(60s));
   make_node(witness.session(), directory);
   const Created gone = make_entry(witness.session(), directory, "lock-");
   make_entry(witness.session(), directory, "lock-");
@@ -120,7 +120,7 @@ TEST_P(InspectTest, AChildThatVanishesInBetweenIsLeftOut) {
   const int stopped = one.proxy->stop_at_request(Op::kMultiRead);
   std::optional<Result<Queue>> answer;
 
-  std::jthread asker([&] { answer = inspect(one.session, directory, soon()); });
+  std::jthread asker([&] { answer = inspect(one.session, directory, deadline_in(60s)); });
   ASSERT_TRUE(one.proxy->wait_until_fired(stopped));
   ASSERT_TRUE(ok(witness.session().remove(gone.path, soon())));
   ASSERT_TRUE(eventually([&] {

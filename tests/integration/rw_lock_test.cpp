@@ -271,8 +271,8 @@ TEST_P(RwLockTest, ATargetedReleaseWakesNobodyWhomItDoesNotConcern) {
   auto second = queue_up(rw(open()).read());
   ASSERT_TRUE(first->holds());
   ASSERT_TRUE(second->holds());
-  Proxied herded = open_proxied();
-  Proxied targeted = open_proxied();
+  Proxied herded = open_proxied(quick(60s));
+  Proxied targeted = open_proxied(quick(60s));
   auto one = queue_up(rw(herded.session, WatchPolicy::kDirectory).write());
   auto two = queue_up(rw(targeted.session).write());
   ASSERT_TRUE(targeted.proxy->log().wait_for(replies_to(Op::kGetData), 2, soon()));

@@ -423,7 +423,7 @@ TEST_P(WaitingTest, TheStandardsGuardsWork) {
     EXPECT_GT(one.lease().token().zxid(), 0);
     std::jthread([&] { EXPECT_FALSE(one.try_lock()); }).join();
   }
-  std::unique_lock lock(one, 10s);
+  std::unique_lock lock(one, 60s);
   ASSERT_TRUE(lock.owns_lock());
   lock.unlock();
   EXPECT_TRUE(witness.is_quiet(directory));
