@@ -145,7 +145,7 @@ TEST_P(WordsTest, WhoIsNotFirstByTheDeadlineHearsWhoIs) {
   Session session = open();
   const std::string ahead = holder.node().substr(directory.size() + 1);
 
-  const auto late = mutex(session).lock(deadline_in(6s));
+  const auto late = mutex(session).lock(deadline_in(10s));
   const auto busy = mutex(session).try_lock();
 
   ASSERT_TRUE(fails_with(late, Code::kTimedOut));

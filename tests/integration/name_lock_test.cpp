@@ -134,7 +134,7 @@ TEST_P(NameLockTest, ATimeOutSaysWhatWasWaitedFor) {
   Session session = open();
   const Lease first = take_name(session);
 
-  EXPECT_TRUE(fails_with(lock_of(open()).lock(deadline_in(6s)), Code::kTimedOut,
+  EXPECT_TRUE(fails_with(lock_of(open()).lock(deadline_in(10s)), Code::kTimedOut,
                          "still waiting for " + node + " to go"));
 }
 

@@ -183,7 +183,7 @@ TEST_P(SemaphoreTest, OneThatCuratorMadeCanBeGivenASize) {
 TEST_P(SemaphoreTest, ATimeOutSaysWhatWasWaitedFor) {
   Session session = open();
   const Lease two = take_permits(session, 2, 3);
-  EXPECT_TRUE(fails_with(semaphore(open()).permits(2).lock(deadline_in(6s)), Code::kTimedOut,
+  EXPECT_TRUE(fails_with(semaphore(open()).permits(2).lock(deadline_in(10s)), Code::kTimedOut,
                          "2 of 3 permits are taken"));
   ASSERT_TRUE(witness.queue_reaches(locks, 0)) << "whoever gave up has left";
   ASSERT_TRUE(witness.queue_reaches(leases, 2));
@@ -191,7 +191,7 @@ TEST_P(SemaphoreTest, ATimeOutSaysWhatWasWaitedFor) {
   ASSERT_TRUE(witness.queue_reaches(leases, 4));
   const std::string ahead = witness.queue(locks).at(0);
 
-  EXPECT_TRUE(fails_with(semaphore(open()).permits().lock(deadline_in(6s)), Code::kTimedOut,
+  EXPECT_TRUE(fails_with(semaphore(open()).permits().lock(deadline_in(10s)), Code::kTimedOut,
                          "still behind " + ahead));
 }
 
