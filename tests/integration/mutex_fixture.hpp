@@ -19,7 +19,8 @@ namespace latchkey::test_support {
 /// before it is in doubt.
 inline SessionOptions patient() { return quick(20s); }
 
-/// A lock() on a thread of its own. The destructor cancels it if it still waits.
+/// A lock() on a thread of its own. The destructor cancels it if it still waits. Its deadline is far
+/// enough for whatever a test does while somebody waits: servers may be restarted meanwhile.
 ///
 ///     Waiter second(mutex);
 ///     ASSERT_TRUE(holder.release());
@@ -28,7 +29,7 @@ inline SessionOptions patient() { return quick(20s); }
 /// Thread safety: one thread at a time.
 class Waiter {
  public:
-  explicit Waiter(const Lock& lock, Deadline deadline = deadline_in(60s));
+  explicit Waiter(const Lock& lock, Deadline deadline = deadline_in(300s));
   ~Waiter();
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;

@@ -20,7 +20,7 @@ class Holder {
 
   [[nodiscard]] Child& process() { return process_; }
   [[nodiscard]] bool queued() {
-    return process_.wait_for_line("queued", deadline_in(20s)).has_value();
+    return process_.wait_for_line("queued", soon()).has_value();
   }
   /// Waits until it holds.
   [[nodiscard]] Token token() {

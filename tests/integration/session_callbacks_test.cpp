@@ -259,7 +259,7 @@ TEST_P(SessionCallbacks, TheUsersContextRunsDryOnceEveryHandleIsGone) {
   EXPECT_THAT(data.all(), ElementsAre("read"));
 
   context.restart();
-  context.run_for(20s);
+  context.run_for(60s);
 
   EXPECT_TRUE(context.stopped());
   EXPECT_TRUE(eventually([&] { return service().connections_of(id) == 0; }));

@@ -23,7 +23,7 @@ namespace latchkey::test_support {
 using namespace std::chrono_literals;
 
 /// Far enough that only a hang reaches it.
-inline Deadline soon() { return deadline_in(20s); }
+inline Deadline soon() { return deadline_in(60s); }
 
 /// A whole ZooKeeper service, whatever it is made of. A suite that runs over several kinds takes
 /// one as its parameter; another kind is another value of ServiceKind and one more class.

@@ -374,7 +374,7 @@ TEST_P(SessionTest, H58_ClosingWithManyPendingRequestsAnswersEachOnce) {
     }
     if (round == 2) proxy.hold(Hold::kToClient);
 
-    const auto closed = session.close(deadline_in(round == 2 ? 200ms : 20s));
+    const auto closed = session.close(deadline_in(round == 2 ? 200ms : 60s));
 
     EXPECT_EQ(bool(closed), round != 2);
     EXPECT_TRUE(outcomes.wait_for(kCount));

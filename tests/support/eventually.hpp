@@ -16,7 +16,7 @@ void pause_between_looks();
 ///     ASSERT_TRUE(eventually([&] { return session.state() == State::kConnected; }));
 template <class Predicate>
 [[nodiscard]] bool eventually(Predicate&& predicate,
-                              Deadline deadline = deadline_in(std::chrono::seconds(20))) {
+                              Deadline deadline = deadline_in(std::chrono::seconds(60))) {
   while (true) {
     const bool last = deadline.has_passed(BootClock::now());
     if (predicate()) return true;

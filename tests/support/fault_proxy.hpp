@@ -75,7 +75,7 @@ class FaultProxy {
   [[nodiscard]] int fired(int fault) const { return log_.fired(fault); }
   /// A cut has fired when the connection is closed, a delay when the message has come in.
   [[nodiscard]] bool wait_until_fired(int fault,
-                                      Deadline deadline = deadline_in(std::chrono::seconds(20)));
+                                      Deadline deadline = deadline_in(std::chrono::seconds(60)));
 
   /// A silent partition: TCP stays up, connections are accepted, but nothing moves in that
   /// direction, not even the news that a side has closed. Holds add up until release().
