@@ -142,8 +142,8 @@ void go_on_as_parent(Everything& all) {
   say("parent waiter " + word(all.waiting.get()));
   say(std::string("parent queue watch ") +
       (eventually([&] { return all.queues > seen; }) ? "ok" : "silent"));
-  all.election.resign();
   const int changes = all.leaders;
+  all.election.resign();
   say(std::string("parent leader watch ") +
       (eventually([&] { return all.leaders > changes; }) ? "ok" : "silent"));
 }
