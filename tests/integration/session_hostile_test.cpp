@@ -7,6 +7,7 @@
 namespace latchkey::test_support {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using wire::Err;
 using wire::Op;
@@ -20,13 +21,14 @@ using Misdeed = std::function<Then(Guest&, std::int32_t xid)>;
 /// after.
 Result<std::optional<Stat>> ask_after(const Misdeed& misdeed, int times = 3) {
   FakeServer server([&](Guest& guest, int connection) {
-    if (!guest.greet()) return;
+    if (!guest.greet(0x1234, 60'000)) return;
     if (connection > times) return guest.refuse_everything();
     const auto request = guest.next_request();
     if (!request) return;
     if (misdeed(guest, request->xid) == Then::kStay) guest.refuse_everything();
   });
-  Session session = open_session(server.connect_string());
+  // A long time-out: no connection is left because the server is slow.
+  Session session = open_session(server.connect_string(), quick(60s));
   auto answer = session.exists("/x", soon());
   EXPECT_EQ(server.connections(), times + 1);
   EXPECT_EQ(session.id(), 0x1234);
@@ -203,7 +205,7 @@ TEST(SessionHostile, H65_BadGreetingsAreTriedAgainUntilTheDeadline) {
     guest.refuse_everything();
   });
 
-  const auto session = Session::open(server.connect_string(), quick(), soon());
+  const auto session = Session::open(server.connect_string(), quick(60s), soon());
 
   ASSERT_TRUE(ok(session));
   EXPECT_EQ(session->id(), 77);
@@ -239,16 +241,16 @@ TEST(SessionHostile, AServerThatAcceptsAndNeverAnswersDoesNotCostTheSession) {
       }
       return;
     }
-    if (!guest.greet(0x1234, 9'000)) return;
+    if (!guest.greet(0x1234, 30'000)) return;
     if (connection > 1) guest.refuse_everything();
   });
-  Session session = open_session(server.connect_string(), quick(9s));
+  Session session = open_session(server.connect_string(), quick(30s));
   const Instant start = BootClock::now();
 
   EXPECT_TRUE(ok(session.exists("/x", soon())));
 
   EXPECT_EQ(server.connections(), 3);
-  EXPECT_LT(BootClock::now() - start, 8s);
+  EXPECT_LT(BootClock::now() - start, 29s);
 }
 
 TEST(SessionHostile, H67_NeverAsksForReadOnlyService) {
@@ -267,7 +269,8 @@ TEST(SessionHostile, H67_NeverAsksForReadOnlyService) {
 
   EXPECT_TRUE(ok(session.exists("/x", soon())));
 
-  EXPECT_THAT(asked.all(), ElementsAre(false, false));
+  EXPECT_GE(asked.size(), 2U);
+  EXPECT_THAT(asked.all(), Each(false));
 }
 
 TEST(SessionHostile, H15_ATimeOutGrantedAnewReplacesTheOldOne) {
