@@ -169,7 +169,7 @@ TEST_P(SessionCallbacks, H59_ASessionMayBeClosedFromItsOwnCallbacks) {
 
 TEST_P(SessionCallbacks, H59_ASessionMayBeClosedWhenToldOfItsExpiry) {
   FaultProxy proxy(server());
-  SessionOptions options = quick(4s);
+  SessionOptions options = quick(6s);
   Recorder<bool> closed;
   struct Holder {
     std::mutex mutex;

@@ -101,6 +101,7 @@ TEST_P(SessionResolver, H68_OneNameIsAskedForOnceHoweverOftenItIsTried) {
   const int before = names().count_asked(port);
   auto session = Session::start(connect, quick(3s));
   ASSERT_TRUE(ok(session));
+  ASSERT_TRUE(eventually([&] { return names().count_asked(port) > before; }));
   // Several tries, a third of the time-out each.
   EXPECT_FALSE(session->wait_connected(deadline_in(4s)));
   EXPECT_EQ(names().count_asked(port), before + 1);
@@ -112,7 +113,7 @@ TEST_P(SessionResolver, H68_OneNameIsAskedForOnceHoweverOftenItIsTried) {
 
 TEST_P(SessionResolver, H68_AHangingLookUpDelaysNeitherLossNorExpiryNorClose) {
   States states;
-  Session session = open_session(connect, watched(states, quick(4s)));
+  Session session = open_session(connect, watched(states, quick(6s)));
   Mutex mutex(session, fresh_path());
   auto lease = mutex.lock(soon());
   ASSERT_TRUE(ok(lease));
@@ -140,7 +141,7 @@ TEST_P(SessionResolver, H68_NamesAreLookedUpAgainAtEachReconnect) {
 
   EXPECT_TRUE(ok(session.get("/", soon())));
   EXPECT_GT(names().count_asked(port), asked);
-  EXPECT_EQ(moved.connections_accepted(), 1);
+  EXPECT_GE(moved.connections_accepted(), 1);
 }
 
 TEST_P(SessionResolver, H68_ALookUpMayOutliveTheUsersContext) {

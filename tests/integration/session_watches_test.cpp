@@ -256,7 +256,7 @@ TEST_P(SessionTest, WatchesOfEveryKindOutliveAReconnect) {
 TEST_P(SessionTest, WhatChangedWhileAwayIsReportedAfterTheReconnect) {
   FaultProxy proxy(service().follower());
   States states;
-  Session session = open_session(proxy.connect_string(), watched(states, quick(10s)));
+  Session session = open_session(proxy.connect_string(), watched(states, quick(60s)));
   Session other = open();
   const std::string path = fresh_path();
   for (const char* part : {"", "-gone", "-parent"}) make_node(session, path + part);
