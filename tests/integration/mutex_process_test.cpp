@@ -105,7 +105,7 @@ TEST_P(MutexTest, AProcessThatEndsInOrderLeavesTheLockAtOnce) {
 
 TEST_P(MutexTest, H13_AProcessStoppedPastItsTimeoutFindsItsLockLostAtOnce) {
   FencedResource resource;
-  Holder holder(service().connect_string(), directory);
+  Holder holder(service().connect_string(), directory, 10'000);
   const Token old = holder.token();
   ASSERT_TRUE(resource.write(old));
   EXPECT_EQ(holder.ask("state"), "held");

@@ -174,7 +174,7 @@ TEST(SessionConnect, NamesTheAddressThatRefused) {
 
   EXPECT_TRUE(fails_with(refused, Code::kUnreachable, dead));
   EXPECT_TRUE(fails_with(refused, Code::kUnreachable, "refused"));
-  EXPECT_LT(BootClock::now() - start, 13s);
+  EXPECT_LT(BootClock::now() - start, 30s);
 }
 
 TEST(SessionConnect, NamesTheSocketThatIsNotThere) {

@@ -219,9 +219,10 @@ int main(int count, char** words) {
   if (count > 2) arguments.connect = words[2];
   if (count > 3) arguments.path = words[3];
   if (count > 4) arguments.options.tls.ca_file = words[4];
-  // Somebody waits for the end of these sessions; the others are to live.
-  const bool is_left = deed == "hold" || deed == "statics" || deed == "busy";
-  arguments.options.timeout = is_left ? 6s : 20s;
+  // Somebody waits for the end of these sessions; the others are to live. One that holds is asked
+  // about it first, and must not be in doubt by then.
+  const bool is_left = deed == "statics" || deed == "busy";
+  arguments.options.timeout = deed == "hold" ? 10s : is_left ? 6s : 20s;
   if (deed == "fork") return fork_and_go_on(arguments);
   if (deed == "exec") return exec_ls(arguments);
   if (deed == "shortage") return run_short(arguments);
