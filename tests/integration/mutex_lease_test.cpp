@@ -53,19 +53,19 @@ testing::AssertionResult is_doubted_before_it_is_lost(const Lease& lease, const 
 
 TEST_P(LeaseTest, H09_ALossIsAnnouncedBeforeAnotherCanHold) {
   for (const auto which : {Hold::kToServer, Hold::kToClient, Hold::kBoth}) {
-    Proxied one = open_proxied(quick(6s));
+    Proxied one = open_proxied(quick(8s));
     Lease lease = take(one.session, directory);
     const LossClock loss(lease);
-    Waiter next(mutex(open()), deadline_in(120s));
+    Waiter next(mutex(open()));
     ASSERT_TRUE(witness.queue_reaches(directory, 2));
-    EXPECT_EQ(lease.state(), LeaseState::kHeld);
+    ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kHeld; }));
 
     one.proxy->hold(which);
     EXPECT_TRUE(is_doubted_before_it_is_lost(lease, loss));
     ASSERT_EQ(lease.state(), LeaseState::kLost);
 
     // Where the server hears us but we do not hear it the session may take several time-outs to go.
-    ASSERT_TRUE(next.holds(deadline_in(60s)));
+    ASSERT_TRUE(next.holds(deadline_in(120s)));
     ASSERT_TRUE(eventually([&] { return loss.lost(); }));
     EXPECT_LT(loss.at(), next.answered_at());
     one.proxy->cut_all();
@@ -78,17 +78,18 @@ TEST_P(LeaseTest, H09_ALossIsAnnouncedBeforeAnotherCanHold) {
 }
 
 TEST_P(LeaseTest, H10_ADelayedAnswerDoesNotLengthenTheLease) {
-  Proxied one = open_proxied(quick(6s));
+  constexpr auto kTimeout = 12s;
+  Proxied one = open_proxied(quick(kTimeout));
   Lease lease = take(one.session, directory);
   // Nothing is sent after this one, and its answer comes late: what counts is when it was asked.
-  const int late = one.proxy->delay_reply(Op::kSync, 2'700ms);
+  const int late = one.proxy->delay_reply(Op::kSync, 5'400ms);
   ASSERT_TRUE(one.proxy->wait_until_fired(late));
   const Instant asked = BootClock::now();
   one.proxy->hold(Hold::kToServer);
 
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
 
-  EXPECT_LT(BootClock::now() - asked, 6s);
+  EXPECT_LT(BootClock::now() - asked, kTimeout);
 }
 
 TEST_P(LeaseTest, H09_AShortPartitionMakesItSuspectAndNoMore) {
@@ -108,7 +109,7 @@ TEST_P(LeaseTest, H09_AShortPartitionMakesItSuspectAndNoMore) {
 }
 
 TEST_P(LeaseTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
-  Proxied one = open_proxied(quick(10s));
+  Proxied one = open_proxied(quick(20s));
   Lease lease = take(one.session, directory);
   one.proxy->hold(Hold::kBoth);
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kLost; }));
@@ -186,7 +187,7 @@ TEST_P(LeaseTest, H51_ADeadlineNeedsNoThreadEither) {
 
   EXPECT_TRUE(fails_with(mutex(*still.session).lock(deadline), Code::kTimedOut));
 
-  EXPECT_LT(BootClock::now() - deadline, 5s);
+  EXPECT_LT(BootClock::now() - deadline, 20s);
 }
 
 TEST_P(LeaseTest, H05_AHoldWhoseNodeIsDeletedByAnotherHandIsLost) {
@@ -239,7 +240,7 @@ TEST_P(LeaseTest, H23_AReleaseWhileSuspectIsDeferredAndReachesTheServer) {
 }
 
 TEST_P(LeaseTest, H23_AReleaseWhileSuspectDiesWithTheSessionIfThatDoes) {
-  Proxied one = open_proxied(quick(6s));
+  Proxied one = open_proxied(quick(12s));
   Lease lease = take(one.session, directory);
   one.proxy->refuse();
   one.proxy->cut_all();
@@ -252,14 +253,14 @@ TEST_P(LeaseTest, H23_AReleaseWhileSuspectDiesWithTheSessionIfThatDoes) {
 }
 
 TEST_P(LeaseTest, H23_AReleaseThatWaitsIsToldHowTheSessionEnded) {
-  Proxied one = open_proxied(quick(4s));
+  Proxied one = open_proxied(quick(8s));
   Lease lease = take(one.session, directory);
   one.proxy->refuse();
   one.proxy->cut_all();
   ASSERT_TRUE(eventually([&] { return lease.state() == LeaseState::kSuspect; }));
 
   // Three time-outs without a server.
-  EXPECT_TRUE(fails_with(lease.release(deadline_in(60s)), Code::kSessionLost, lease.node()));
+  EXPECT_TRUE(fails_with(lease.release(deadline_in(120s)), Code::kSessionLost, lease.node()));
 }
 
 TEST_P(LeaseTest, H52_ALeaseOutlivesSessionAndMutex) {
@@ -365,7 +366,7 @@ TEST_P(LeaseTest, H52_LeasesAndSessionsMayGoInAnyOrderInAnyState) {
     waiter.reset();
     lease.reset();
 
-    EXPECT_LT(BootClock::now() - start, 10s);
+    EXPECT_LT(BootClock::now() - start, 15s);
     proxy->release();
     EXPECT_TRUE(witness.is_quiet(directory)) << round;
   }
