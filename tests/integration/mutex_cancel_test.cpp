@@ -33,7 +33,7 @@ std::vector<Stage> stages() {
 }
 
 /// Far less than the minute after which a session that waits for its server would give up.
-constexpr auto kAtOnce = 20s;
+constexpr auto kAtOnce = 15s;
 
 enum class Weather { kFair, kCut };
 
