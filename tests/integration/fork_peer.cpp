@@ -29,7 +29,8 @@ using namespace latchkey;
 using namespace std::chrono_literals;
 using test_support::eventually;
 
-Deadline soon() { return deadline_in(20s); }
+/// Also how long somebody waits for a lock while a child goes through everything.
+Deadline soon() { return deadline_in(120s); }
 
 void say(const std::string& line) { std::cout << line << '\n' << std::flush; }
 

@@ -19,8 +19,8 @@ namespace latchkey::test_support {
 /// before it is in doubt.
 inline SessionOptions patient() { return quick(20s); }
 
-/// A lock() on a thread of its own. The destructor cancels it if it still waits. Its deadline is far
-/// enough for whatever a test does while somebody waits: servers may be restarted meanwhile.
+/// A lock() on a thread of its own. The destructor cancels it if it still waits. The deadline is
+/// for whatever a test does while somebody waits: servers may be restarted one after the other.
 ///
 ///     Waiter second(mutex);
 ///     ASSERT_TRUE(holder.release());

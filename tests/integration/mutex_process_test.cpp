@@ -19,9 +19,7 @@ class Holder {
                   std::to_string(lock_delay_ms)}) {}
 
   [[nodiscard]] Child& process() { return process_; }
-  [[nodiscard]] bool queued() {
-    return process_.wait_for_line("queued", soon()).has_value();
-  }
+  [[nodiscard]] bool queued() { return process_.wait_for_line("queued", soon()).has_value(); }
   /// Waits until it holds.
   [[nodiscard]] Token token() {
     const auto line = process_.wait_for_line("held ", soon());

@@ -219,10 +219,11 @@ int main(int count, char** words) {
   if (count > 2) arguments.connect = words[2];
   if (count > 3) arguments.path = words[3];
   if (count > 4) arguments.options.tls.ca_file = words[4];
-  // Somebody waits for the end of these sessions; the others are to live. One that holds is asked
-  // about it first, and must not be in doubt by then.
-  const bool is_left = deed == "statics" || deed == "busy";
-  arguments.options.timeout = deed == "hold" ? 10s : is_left ? 6s : 20s;
+  arguments.options.timeout = 20s;
+  // Somebody waits for the end of these sessions.
+  if (deed == "statics" || deed == "busy") arguments.options.timeout = 6s;
+  // Of this one, too, but it is asked first whether it holds, and must not be in doubt by then.
+  if (deed == "hold") arguments.options.timeout = 10s;
   if (deed == "fork") return fork_and_go_on(arguments);
   if (deed == "exec") return exec_ls(arguments);
   if (deed == "shortage") return run_short(arguments);
