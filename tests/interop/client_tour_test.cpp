@@ -24,7 +24,7 @@ struct Transcripts {
 
 /// All that it prints, to a good end.
 std::string transcript(Child& tour) {
-  const Deadline deadline = deadline_in(120s);
+  const Deadline deadline = deadline_in(300s);
   std::string text;
   while (const std::optional<std::string> line = tour.next_line(deadline)) text += *line + '\n';
   const std::optional<ExitStatus> status = tour.wait(deadline);

@@ -10,7 +10,7 @@
 namespace latchkey::test_support {
 
 /// Of the sessions of those who are killed. Until then they live, however busy the machine is.
-constexpr std::chrono::milliseconds kDoomedTimeout = 4s;
+constexpr std::chrono::milliseconds kDoomedTimeout = 8s;
 
 /// A suite over every kind of service in which other clients take part, each test with a lock
 /// directory of its own.

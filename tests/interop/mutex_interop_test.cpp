@@ -131,16 +131,18 @@ TEST_P(MutexInteropTest, WhoeverTriesFindsItBusyWhoeverHoldsIt) {
   ASSERT_TRUE(ok(lease.release(soon())));
 
   EXPECT_THAT(theirs->ask(try_it), HasSubstr("held "));
-  EXPECT_TRUE(fails_with(mutex(session).try_lock(), Code::kBusy));
+  EXPECT_TRUE(fails_with(mutex(session).try_lock(soon()), Code::kBusy));
+  ASSERT_TRUE(witness.queue_reaches(directory, 1)) << "our entry goes behind the answer";
   EXPECT_EQ(pythons->ask(try_it), "busy");
   EXPECT_EQ(theirs->ask("unlock"), "released");
 
   EXPECT_THAT(pythons->ask(try_it), HasSubstr("held "));
-  EXPECT_TRUE(fails_with(mutex(session).try_lock(), Code::kBusy));
+  EXPECT_TRUE(fails_with(mutex(session).try_lock(soon()), Code::kBusy));
+  ASSERT_TRUE(witness.queue_reaches(directory, 1)) << "our entry goes behind the answer";
   EXPECT_EQ(theirs->ask(try_it), "busy");
   EXPECT_EQ(pythons->ask("unlock"), "released");
 
-  EXPECT_TRUE(ok(mutex(session).try_lock()));
+  EXPECT_TRUE(ok(mutex(session).try_lock(soon())));
 }
 
 TEST_P(MutexInteropTest, ACuratorHolderThatIsKilledMakesWayForUsAndThenForKazoo) {
@@ -254,7 +256,7 @@ TEST_P(KazooInteropTest, ADirectoryThatWasReapedIsMadeAgainByTheSubclass) {
 
   EXPECT_THAT(stock->ask("again"), HasSubstr("NoNodeError"));
   EXPECT_THAT(subclass->ask("again"), HasSubstr("held "));
-  EXPECT_TRUE(fails_with(mutex(open()).try_lock(), Code::kBusy));
+  EXPECT_TRUE(fails_with(mutex(open()).try_lock(soon()), Code::kBusy));
 }
 
 TEST_P(KazooInteropTest, TheSubclassListsTheContendersOfAllClients) {

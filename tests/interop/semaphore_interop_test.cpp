@@ -20,7 +20,7 @@ TEST_P(SemaphoreInteropTest, OneThatCuratorMadeHasNoSizeAndIsJoinedWithTheCaller
 
   const auto second = semaphore.permits().lock(soon());
   ASSERT_TRUE(ok(second));
-  EXPECT_TRUE(fails_with(semaphore.permits().try_lock(), Code::kBusy));
+  EXPECT_TRUE(fails_with(semaphore.permits().try_lock(soon()), Code::kBusy));
   Waiter third(semaphore.permits());
   ASSERT_TRUE(witness.queue_reaches(directory + "/locks", 1));
   EXPECT_FALSE(third.has_answer());
@@ -141,7 +141,7 @@ TEST_P(SemaphoreInteropTest, KazoosSemaphoreIsAnotherOneAlthoughItsPathIsTheSame
 
   const Semaphore semaphore(open(), directory, {.size = 1});
 
-  EXPECT_TRUE(ok(semaphore.permits().try_lock())) << "or we have learned its layout";
+  EXPECT_TRUE(ok(semaphore.permits().try_lock(soon()))) << "or we have learned its layout";
 }
 
 TEST_P(SemaphoreInteropTest, ThePermitOfACuratorThatIsKilledComesBack) {
