@@ -21,7 +21,7 @@ using wire::CreateMode;
 using wire::Err;
 using wire::Op;
 
-constexpr int kTimeoutMs = 3'000;
+constexpr int kTimeoutMs = 10'000;  // Its nodes are made and watched before it is over.
 constexpr std::chrono::milliseconds kReap(500);
 
 std::string apache() {
