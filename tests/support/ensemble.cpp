@@ -82,7 +82,7 @@ ApacheMode Ensemble::mode_of(std::size_t index) {
     mode = members_[index]->mode();
     return mode != ApacheMode::kDown;
   };
-  static_cast<void>(eventually(answers, deadline_in(std::chrono::seconds(5))));
+  static_cast<void>(eventually(answers, deadline_in(std::chrono::seconds(30))));
   return mode;
 }
 

@@ -220,8 +220,8 @@ TEST_F(FaultProxyTest, PassesWatchEventsAndFourLetterWords) {
   EXPECT_EQ(records.back().op, Op::kNotification);
   EXPECT_EQ(records.back().path, path_);
 
-  const Fd fd = connect_to(Endpoint(proxy_.connect_string()), deadline_in(seconds(5)));
-  ASSERT_TRUE(send_all(fd.get(), "ruok", deadline_in(seconds(5))));
+  const Fd fd = connect_to(Endpoint(proxy_.connect_string()), deadline_in(seconds(20)));
+  ASSERT_TRUE(send_all(fd.get(), "ruok", deadline_in(seconds(20))));
   std::string answer;
   EXPECT_TRUE(eventually([&] { return receive_some(fd.get(), answer) == Received::kEnd; }));
   EXPECT_EQ(answer, "imok");

@@ -34,7 +34,7 @@ class RawClient {
     }
   };
 
-  explicit RawClient(std::string endpoint, Duration patience = std::chrono::seconds(10));
+  explicit RawClient(std::string endpoint, Duration patience = std::chrono::seconds(30));
 
   /// Only the connection. False: there is none to be had.
   bool dial();
