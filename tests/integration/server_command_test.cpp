@@ -91,7 +91,7 @@ TEST_F(ServerCommand, EndsInOrderOnSigterm) {
   EXPECT_EQ(process.wait(deadline_in(20s)), kFine);
   EXPECT_TRUE(client.ended());
   serve({"--data", data(), "--listen", address});
-  EXPECT_THAT(line_, Not(HasSubstr("cut"))) << line_;
+  EXPECT_THAT(line_, Not(HasSubstr("was cut"))) << line_;
   RawClient again(address);
   ASSERT_TRUE(again.connect(10'000));
   EXPECT_EQ(again.call(Op::kExists, wire::PathWatch{"/kept", false})->header.err, Err::kOk);
@@ -130,7 +130,7 @@ TEST_F(ServerCommand, H80_WhatWasAnsweredIsThereAfterAKill) {
 }
 
 TEST_F(ServerCommand, H85_APausedServerExpiresNobodyWhoSentAHeartbeat) {
-  constexpr int kTimeoutMs = 4'000;  // Before the pause and after it only the client's pace counts.
+  constexpr int kTimeoutMs = 8'000;  // Before the pause and after it only the client's pace counts.
   const std::string address = free_address();
   Child& process =
       serve({"--memory", "--listen", address, "--tick", "20ms", "--min-session-timeout", "50ms"});
@@ -140,11 +140,13 @@ TEST_F(ServerCommand, H85_APausedServerExpiresNobodyWhoSentAHeartbeat) {
   process.pause();
   const Instant over = BootClock::now() + std::chrono::milliseconds(kTimeoutMs * 3 / 2);
   int sent = 0;
-  ASSERT_TRUE(eventually([&] {
-    client.add(Op::kPing, wire::Empty{});
-    ++sent;
-    return !client.flush() || BootClock::now() >= over;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] {
+        client.add(Op::kPing, wire::Empty{});
+        ++sent;
+        return !client.flush() || BootClock::now() >= over;
+      },
+      deadline_in(60s)));
   process.resume();
 
   for (int i = 0; i < sent; ++i) ASSERT_TRUE(client.receive()) << "heartbeat " << i;

@@ -32,7 +32,7 @@ using wire::Op;
 class ServerFault : public testing::TestWithParam<CommitOn> {
  protected:
   /// Not so short that it runs out between two calls of a test that is kept waiting.
-  static constexpr int kTimeoutMs = 4'000;
+  static constexpr int kTimeoutMs = 8'000;
   static constexpr int kForEverMs = 600'000;
 
   ServerFault() : ServerFault([](ServerOptions&) {}) {}
@@ -68,7 +68,7 @@ class ServerFault : public testing::TestWithParam<CommitOn> {
   /// The value of a line of the word mntr.
   [[nodiscard]] int monitored(const std::string& name) const {
     const std::string lines = test_support::ask_word(
-        test_support::Endpoint(driver_.addresses().front()), "mntr", deadline_in(10s));
+        test_support::Endpoint(driver_.addresses().front()), "mntr", deadline_in(20s));
     const std::size_t at = lines.find("zk_" + name + "\t");
     return at == std::string::npos ? -1 : std::stoi(lines.substr(at + name.size() + 4));
   }
@@ -157,11 +157,13 @@ TEST_P(ServerFault, H85_AStallIsAddedToEverySessionsTime) {
   // sends nothing, and may do so if nobody could have heard it.
   const Instant over = BootClock::now() + std::chrono::milliseconds(kTimeoutMs * 3 / 2);
   int sent = 0;
-  ASSERT_TRUE(eventually([&] {
-    sender.add(Op::kPing, wire::Empty{});
-    ++sent;
-    return !sender.flush() || BootClock::now() >= over;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] {
+        sender.add(Op::kPing, wire::Empty{});
+        ++sent;
+        return !sender.flush() || BootClock::now() >= over;
+      },
+      deadline_in(60s)));
   disk_.let_go();
 
   if (GetParam() == CommitOn::kLoop) {
@@ -187,7 +189,7 @@ TEST_P(ServerFault, ADamageThatAFoldFindsIsShownAndTheServerGoesOn) {
 
   const auto say = [this](const char* word) {
     return test_support::ask_word(test_support::Endpoint(driver_.addresses().front()), word,
-                                  deadline_in(10s));
+                                  deadline_in(20s));
   };
   EXPECT_TRUE(
       eventually([&] { return say("mntr").find("zk_journal_damaged\t1\n") != std::string::npos; }));
@@ -260,12 +262,14 @@ TEST_P(ServerCommit, AFloodOfWritesHoldsUpNoReadNoHeartbeatAndNoEnd) {
   // Some are left outside, and stay there: the rest goes on.
   ASSERT_TRUE(
       eventually([&] { return monitored("outstanding_requests") >= 70; }, deadline_in(60s)));
-  ASSERT_TRUE(eventually([&] {
-    const auto read = reader.call(Op::kExists, wire::PathWatch{"/", false});
-    const auto ping = reader.call(Op::kPing, wire::Empty{});
-    EXPECT_TRUE(read && ping);
-    return !read || !ping || monitored("stale_sessions_expired") > 0;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] {
+        const auto read = reader.call(Op::kExists, wire::PathWatch{"/", false});
+        const auto ping = reader.call(Op::kPing, wire::Empty{});
+        EXPECT_TRUE(read && ping);
+        return !read || !ping || monitored("stale_sessions_expired") > 0;
+      },
+      deadline_in(60s)));
   EXPECT_LT(monitored("outstanding_requests"), 80);
   EXPECT_EQ(disk_.waiting(), 1) << "nothing was durable meanwhile";
 
@@ -311,10 +315,12 @@ TEST_P(ServerPatience, H85_WhoDoesNotReadIsHeardAgainWhenItsRequestIsDone) {
     return maker.call(Op::kExists, wire::PathWatch{path, false})->header.err == Err::kOk;
   };
 
-  ASSERT_TRUE(eventually([&] {
-    slow.add(Op::kPing, wire::Empty{});
-    return !slow.flush() || !is_there("/silent");
-  }));
+  ASSERT_TRUE(eventually(
+      [&] {
+        slow.add(Op::kPing, wire::Empty{});
+        return !slow.flush() || !is_there("/silent");
+      },
+      deadline_in(60s)));
 
   EXPECT_TRUE(is_there("/slow"));
 }

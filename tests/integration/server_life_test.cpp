@@ -40,7 +40,7 @@ Server started(ServerOptions options = {}) {
 Session session_on(const Server& server, std::chrono::milliseconds timeout = 10s) {
   SessionOptions options;
   options.timeout = timeout;
-  Result<Session> session = Session::open(server.connect_string(), options, deadline_in(10s));
+  Result<Session> session = Session::open(server.connect_string(), options, deadline_in(20s));
   if (!session) throw std::runtime_error(session.error().message());
   return *session;
 }
@@ -50,7 +50,7 @@ TEST(ServerLife, AUsersTestTakesALockOnAFreePort) {
   Session session = session_on(server);
 
   Mutex mutex(session, "/locks/a");
-  auto lease = mutex.lock(deadline_in(10s));
+  auto lease = mutex.lock(deadline_in(20s));
 
   ASSERT_TRUE(lease) << lease.error();
   EXPECT_GT(server.port(), 0);
@@ -63,10 +63,10 @@ TEST(ServerLife, TwoServersOnFreePortsAreApart) {
   Session first = session_on(one);
   Session second = session_on(two);
 
-  ASSERT_TRUE(first.create("/only-here", "", {}, deadline_in(10s)));
+  ASSERT_TRUE(first.create("/only-here", "", {}, deadline_in(20s)));
 
   EXPECT_NE(one.port(), two.port());
-  EXPECT_EQ(second.exists("/only-here", deadline_in(10s)).value(), std::nullopt);
+  EXPECT_EQ(second.exists("/only-here", deadline_in(20s)).value(), std::nullopt);
 }
 
 TEST(ServerLife, ServesOnAUnixSocketOfATemporaryFolder) {
@@ -82,7 +82,7 @@ TEST(ServerLife, ServesOnAUnixSocketOfATemporaryFolder) {
     EXPECT_EQ(status.st_mode & 0777U, 0600U);
 
     Session session = session_on(*server);
-    EXPECT_TRUE(session.create("/a", "", {}, deadline_in(10s)));
+    EXPECT_TRUE(session.create("/a", "", {}, deadline_in(20s)));
   }
   EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
 }
@@ -106,7 +106,7 @@ TEST(ServerLife, RestartKeepsPortNodesAndSessionsInMemoryToo) {
   Session session = session_on(server, 30s);
   CreateOptions ephemeral;
   ephemeral.lifetime = Lifetime::kEphemeral;
-  ASSERT_TRUE(session.create("/mine", "data", ephemeral, deadline_in(10s)));
+  ASSERT_TRUE(session.create("/mine", "data", ephemeral, deadline_in(20s)));
   const std::uint16_t port = server.port();
   const std::int64_t id = session.id();
 
@@ -129,7 +129,7 @@ TEST(ServerLife, RestartKeepsWhatIsInTheFolder) {
   {
     Server server = started(options);
     Session session = session_on(server);
-    ASSERT_TRUE(session.create("/kept", "1", {}, deadline_in(10s)));
+    ASSERT_TRUE(session.create("/kept", "1", {}, deadline_in(20s)));
     ASSERT_TRUE(server.restart());
     ASSERT_TRUE(session.get("/kept", deadline_in(20s)));
     ASSERT_TRUE(session.set("/kept", "2", deadline_in(20s)));
@@ -139,7 +139,7 @@ TEST(ServerLife, RestartKeepsWhatIsInTheFolder) {
   Server server = started(options);
   Session session = session_on(server);
 
-  EXPECT_EQ(session.get("/kept", deadline_in(10s)).value().data, "2");
+  EXPECT_EQ(session.get("/kept", deadline_in(20s)).value().data, "2");
   EXPECT_NE(session.id(), id);
   EXPECT_NE(server.recovered().find("zxid"), std::string::npos) << server.recovered();
 }
@@ -170,7 +170,7 @@ TEST(ServerLife, H83_ARestartTriesAgainAfterTheDiskHasEndedTheServer) {
   options.data_folder = folder.path() / "data";
   Server server = started(options);
   Session session = session_on(server, 30s);
-  ASSERT_TRUE(session.create("/kept", "1", {}, deadline_in(10s)));
+  ASSERT_TRUE(session.create("/kept", "1", {}, deadline_in(20s)));
   {
     const FullDisk full;
     EXPECT_FALSE(session.create("/lost", "1", {}, deadline_in(5s)));
@@ -185,7 +185,7 @@ TEST(ServerLife, H83_ARestartTriesAgainAfterTheDiskHasEndedTheServer) {
 }
 
 TEST(ServerLife, H81_ARestartedServerGivesEverySessionItsFullTimeOut) {
-  constexpr int kTimeoutMs = 4'000;  // We may be kept waiting between two calls.
+  constexpr int kTimeoutMs = 8'000;  // We may be kept waiting between two calls.
   const TempDir folder;
   ServerOptions options;
   options.data_folder = folder.path() / "data";
@@ -217,7 +217,7 @@ TEST(ServerLife, H81_ARestartedServerGivesEverySessionItsFullTimeOut) {
 TEST(ServerLife, H82_EveryRunBeginsAnEpoch) {
   Server server = started();
   Session session = session_on(server);
-  const auto before = session.create("/a", "", {}, deadline_in(10s));
+  const auto before = session.create("/a", "", {}, deadline_in(20s));
   ASSERT_TRUE(before);
 
   ASSERT_TRUE(server.restart());
@@ -241,7 +241,7 @@ TEST(ServerLife, AnExpiredSessionIsGoneWhenTheCallReturns) {
   const Result<void> expired = server.expire_session(session->session_id);
 
   ASSERT_TRUE(expired) << expired.error();
-  EXPECT_EQ(watcher.exists("/e", deadline_in(10s)).value(), std::nullopt);
+  EXPECT_EQ(watcher.exists("/e", deadline_in(20s)).value(), std::nullopt);
   EXPECT_TRUE(client.ended());
   EXPECT_EQ(server.expire_session(session->session_id).error(), Code::kNoNode);
 }
@@ -298,7 +298,7 @@ TEST(ServerLife, AUnixSocketInUseIsSaidSoAndAStaleOneReplaced) {
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error(), Code::kInUse);
     Session session = session_on(server);
-    EXPECT_TRUE(session.sync("/", deadline_in(10s)));
+    EXPECT_TRUE(session.sync("/", deadline_in(20s)));
   }
   EXPECT_FALSE(std::filesystem::exists(options.unix_path));
 }
@@ -352,7 +352,7 @@ TEST(ServerLife, AForkedChildHasNoServerAndDisturbsNothing) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
 
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(session.create("/after", "", {}, deadline_in(10s)));
+  EXPECT_TRUE(session.create("/after", "", {}, deadline_in(20s)));
 }
 
 }  // namespace
