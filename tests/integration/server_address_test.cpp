@@ -78,7 +78,9 @@ class ServerAddresses : public testing::Test {
   }
 
   void serve(const std::vector<std::string>& options) {
-    std::vector<std::string> words = {LATCHKEY_COMMAND, "serve", "--memory"};
+    // Nobody's session is over before the test is.
+    std::vector<std::string> words = {LATCHKEY_COMMAND, "serve", "--memory",
+                                      "--max-session-timeout", "600s"};
     port_ = free_port();
     for (const std::string& address : addresses_) {
       words.insert(words.end(), {"--listen", at(address)});
@@ -89,7 +91,7 @@ class ServerAddresses : public testing::Test {
   }
   /// A process with a connection from `address`; nothing if it was turned away.
   std::unique_ptr<Child> connect(const std::string& address) {
-    auto peer = start({LATCHKEY_BOUND_PEER, at(address), "30000"});
+    auto peer = start({LATCHKEY_BOUND_PEER, at(address), "600000"});
     return peer->wait_for_line("session ", deadline_in(20s)) ? std::move(peer) : nullptr;
   }
   [[nodiscard]] std::string at(const std::string& address) const {

@@ -63,7 +63,7 @@ class Peer {
 
 /// A number out of /metrics; -1 if it is not there.
 int counted_at(const std::string& metrics, const std::string& name) {
-  const Deadline deadline = deadline_in(10s);
+  const Deadline deadline = deadline_in(30s);
   const Fd fd = connect_to(Endpoint(metrics), deadline);
   if (!fd || !send_all(fd.get(), "GET /metrics HTTP/1.0\r\n\r\n", deadline)) return -1;
   std::string page;
@@ -146,7 +146,7 @@ TEST_F(ServerBond, H97_TheCommandsSessionsDoNotEndWithIt) {
 
   EXPECT_EQ(counted("sessions"), 1);
   EXPECT_EQ(counted("sessions_bound_to_process"), 0);
-  Child holder({LATCHKEY_LOCK_HOLDER, socket(), "/lock", "4000"});
+  Child holder({LATCHKEY_LOCK_HOLDER, socket(), "/lock", std::to_string(kForEverMs)});
   ASSERT_TRUE(holder.wait_for_line("held ", deadline_in(20s)));
   EXPECT_EQ(counted("sessions_bound_to_process"), 1) << "a library's does";
 }

@@ -49,7 +49,7 @@ constexpr int kForEverMs = 600'000;
 class Line {
  public:
   explicit Line(const std::string& address)
-      : fd_(connect_to(test_support::Endpoint(address), deadline_in(10s))) {}
+      : fd_(connect_to(test_support::Endpoint(address), deadline_in(20s))) {}
 
   [[nodiscard]] bool send(std::string_view bytes) {
     return send_all(fd_.get(), bytes, deadline_in(20s));
@@ -160,7 +160,7 @@ class ServerOverfull : public testing::Test {
   /// From now on nobody's write is taken up.
   void overfill() {
     for (int i = 0; i < 80; ++i) {
-      ASSERT_TRUE(flood_.emplace_back(plain_address(), 60s).connect(kForEverMs));
+      ASSERT_TRUE(flood_.emplace_back(plain_address(), 120s).connect(kForEverMs));
     }
     disk_.hold();
     for (std::size_t i = 0; i < flood_.size(); ++i) {

@@ -34,7 +34,7 @@ using testing::HasSubstr;
 class KeyAsker {
  public:
   explicit KeyAsker(const std::string& address)
-      : fd_(connect_to(test_support::Endpoint(address), deadline_in(10s))) {
+      : fd_(connect_to(test_support::Endpoint(address), deadline_in(20s))) {
     const int small = 4'096;
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     ::SSL_set_bio(ssl_.get(), ::BIO_new(::BIO_s_mem()), ::BIO_new(::BIO_s_mem()));
@@ -122,7 +122,7 @@ class ServerTlsTest : public testing::Test {
     return options;
   }
   static std::vector<std::string> who_am_i(Session& session) {
-    const Result<std::vector<Identity>> identities = session.call(WhoAmI{}, deadline_in(10s));
+    const Result<std::vector<Identity>> identities = session.call(WhoAmI{}, deadline_in(20s));
     std::vector<std::string> names;
     for (const Identity& identity : *identities) {
       names.push_back(identity.scheme + ":" + identity.user);
@@ -138,20 +138,20 @@ TEST_F(ServerTlsTest, ServesAClientThatTrustsIt) {
   Result<Server> server = start(tls());
   ASSERT_TRUE(server) << server.error();
 
-  auto session = Session::open(server->connect_string(), trusting(), deadline_in(10s));
+  auto session = Session::open(server->connect_string(), trusting(), deadline_in(20s));
 
   ASSERT_TRUE(session) << session.error();
   const std::string large(900'000, 'x');
-  ASSERT_TRUE(session->create("/large", large, {}, deadline_in(10s)));
-  EXPECT_EQ(session->get("/large", deadline_in(10s)).value().data, large);
+  ASSERT_TRUE(session->create("/large", large, {}, deadline_in(20s)));
+  EXPECT_EQ(session->get("/large", deadline_in(20s)).value().data, large);
 }
 
 TEST_F(ServerTlsTest, AClientsCertificateIsItsIdentity) {
   Result<Server> server = start(tls());
   ASSERT_TRUE(server) << server.error();
 
-  auto known = Session::open(server->connect_string(), showing(files_.client), deadline_in(10s));
-  auto unknown = Session::open(server->connect_string(), trusting(), deadline_in(10s));
+  auto known = Session::open(server->connect_string(), showing(files_.client), deadline_in(20s));
+  auto unknown = Session::open(server->connect_string(), trusting(), deadline_in(20s));
 
   ASSERT_TRUE(known) << known.error();
   ASSERT_TRUE(unknown) << unknown.error();
@@ -162,17 +162,17 @@ TEST_F(ServerTlsTest, AClientsCertificateIsItsIdentity) {
 TEST_F(ServerTlsTest, H92_ANodeCanBeKeptForTheOwnerOfACertificate) {
   Result<Server> server = start(tls());
   ASSERT_TRUE(server) << server.error();
-  auto known = Session::open(server->connect_string(), showing(files_.client), deadline_in(10s));
-  auto unknown = Session::open(server->connect_string(), trusting(), deadline_in(10s));
+  auto known = Session::open(server->connect_string(), showing(files_.client), deadline_in(20s));
+  auto unknown = Session::open(server->connect_string(), trusting(), deadline_in(20s));
   ASSERT_TRUE(known) << known.error();
   ASSERT_TRUE(unknown) << unknown.error();
 
   CreateOptions kept;
   kept.acl = {{kAllPermissions, "x509", "CN=client"}};
-  ASSERT_TRUE(unknown->create("/kept", "treasure", kept, deadline_in(10s)));
+  ASSERT_TRUE(unknown->create("/kept", "treasure", kept, deadline_in(20s)));
 
-  EXPECT_EQ(known->get("/kept", deadline_in(10s)).value().data, "treasure");
-  EXPECT_EQ(unknown->get("/kept", deadline_in(10s)).error().code(), Code::kNotAuthorized);
+  EXPECT_EQ(known->get("/kept", deadline_in(20s)).value().data, "treasure");
+  EXPECT_EQ(unknown->get("/kept", deadline_in(20s)).error().code(), Code::kNotAuthorized);
 }
 
 TEST_F(ServerTlsTest, ACertificateOfAStrangerIsRefused) {
@@ -192,7 +192,7 @@ TEST_F(ServerTlsTest, WithoutACertificateNobodyGetsInIfOneIsDemanded) {
   ASSERT_TRUE(server) << server.error();
 
   EXPECT_FALSE(Session::open(server->connect_string(), trusting(), deadline_in(2s)));
-  EXPECT_TRUE(Session::open(server->connect_string(), showing(files_.client), deadline_in(10s)));
+  EXPECT_TRUE(Session::open(server->connect_string(), showing(files_.client), deadline_in(20s)));
 }
 
 TEST_F(ServerTlsTest, APlainClientIsTurnedAwayAndOthersAreServed) {
@@ -200,7 +200,7 @@ TEST_F(ServerTlsTest, APlainClientIsTurnedAwayAndOthersAreServed) {
   ASSERT_TRUE(server) << server.error();
 
   EXPECT_FALSE(Session::open(server->connect_string(), {}, deadline_in(2s)));
-  EXPECT_TRUE(Session::open(server->connect_string(), trusting(), deadline_in(10s)));
+  EXPECT_TRUE(Session::open(server->connect_string(), trusting(), deadline_in(20s)));
 }
 
 TEST_F(ServerTlsTest, H89_AHandshakeThatDoesNotGetOnIsDropped) {
@@ -265,7 +265,7 @@ TEST_F(ServerTlsTest, H90_WhoAsksForNewKeysAndDoesNotReadIsDropped) {
 
   RecordProperty("asked", asked);
   EXPECT_LT(asked, 200'000);
-  EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(10s)));
+  EXPECT_TRUE(Session::open(server.connect_string(), trusting(), deadline_in(20s)));
 }
 
 TEST_F(ServerTlsTest, AUnixSocketBesideItIsPlain) {
@@ -276,7 +276,7 @@ TEST_F(ServerTlsTest, AUnixSocketBesideItIsPlain) {
   ASSERT_TRUE(server) << server.error();
 
   EXPECT_TRUE(
-      Session::open("unix:" + server->unix_path().string(), SessionOptions{}, deadline_in(10s)));
+      Session::open("unix:" + server->unix_path().string(), SessionOptions{}, deadline_in(20s)));
 }
 
 TEST_F(ServerTlsTest, FilesThatCannotBeUsedAreNamed) {

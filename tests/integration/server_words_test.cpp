@@ -37,7 +37,7 @@ enum class After { kNothing, kHalfClose };
 
 /// Sends the text and returns everything that comes back until the server hangs up.
 std::string ask(const std::string& where, std::string_view text, After after = After::kNothing) {
-  const Deadline deadline = deadline_in(10s);
+  const Deadline deadline = deadline_in(30s);
   const Fd fd = connect_to(Endpoint(where), deadline);
   if (!fd || !test_support::send_all(fd.get(), text, deadline)) return "no connection";
   if (after == After::kHalfClose) ::shutdown(fd.get(), SHUT_WR);
