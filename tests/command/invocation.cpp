@@ -68,6 +68,12 @@ void NewUser::set(const std::string& name, const std::string& value) {
   if (name == "XDG_STATE_HOME") state_ = std::filesystem::path(value) / "latchkey";
 }
 
+void NewUser::configure(const std::string& text) {
+  const auto file = folder_.path() / "latchkey.conf";
+  std::ofstream(file) << text;
+  set("LATCHKEY_CONFIG", file.string());
+}
+
 std::vector<std::string> NewUser::environment() const { return environment_; }
 
 std::vector<std::string> NewUser::command(std::vector<std::string> words) const {
@@ -90,7 +96,8 @@ Ran NewUser::run(std::vector<std::string> words, std::vector<std::string> more) 
   options.environment.insert(options.environment.end(), more.begin(), more.end());
   Child child(shell, options);
   Ran ran;
-  ran.status = child.wait(deadline_in(std::chrono::seconds(60))).value_or(ExitStatus{});
+  // Longer than any command here is told to wait.
+  ran.status = child.wait(deadline_in(std::chrono::seconds(120))).value_or(ExitStatus{});
   ran.out = contents(out);
   ran.err = contents(err);
   return ran;

@@ -36,6 +36,8 @@ class NewUser {
   [[nodiscard]] std::vector<std::string> command(std::vector<std::string> words) const;
   [[nodiscard]] std::vector<std::string> environment() const;
   void set(const std::string& name, const std::string& value);
+  /// What its configuration file says.
+  void configure(const std::string& text);
 
   [[nodiscard]] std::filesystem::path home() const { return folder_.path(); }
   [[nodiscard]] std::filesystem::path state() const { return state_; }

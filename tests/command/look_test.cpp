@@ -30,8 +30,9 @@ class LookCommand : public testing::TestWithParam<Service> {
     connect_ = GetParam() == Service::kApache ? shared_server().connect_string()
                                               : shared_embedded().connect_string();
     user_.set("LATCHKEY_CONNECT", connect_);
+    user_.configure("session-timeout = 40s\n");  // A busy machine takes no lock away.
     SessionOptions options;
-    options.timeout = std::chrono::seconds(60);  // A busy machine takes no lock away.
+    options.timeout = std::chrono::seconds(60);
     auto opened = Session::open(connect_, options, soon());
     session_.emplace(opened.value());
   }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class RunCommand : public testing::TestWithParam<RunService> {
       : connect_(GetParam() == RunService::kApache ? shared_server().connect_string()
                                                    : shared_embedded().connect_string()) {
     user_.set("LATCHKEY_CONNECT", connect_);
+    user_.configure("session-timeout = 40s\n");  // A busy machine takes no lock away.
   }
 
   static Deadline soon() { return deadline_in(60s); }
@@ -70,8 +72,10 @@ class RunCommand : public testing::TestWithParam<RunService> {
   }
   /// Waits until the file holds a number, and returns it.
   [[nodiscard]] pid_t pid_in(const std::string& path) const {
-    EXPECT_TRUE(eventually([&] { return contents(path).ends_with('\n'); }, soon())) << path;
-    return std::atoi(contents(path).c_str());
+    if (!eventually([&] { return contents(path).ends_with('\n'); }, soon())) {
+      throw std::runtime_error("nobody has written " + path);  // 0 would be all of us.
+    }
+    return std::stoi(contents(path));
   }
   [[nodiscard]] static bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
   [[nodiscard]] static bool goes(pid_t pid) {
@@ -92,8 +96,11 @@ class RunCommand : public testing::TestWithParam<RunService> {
   [[nodiscard]] static pid_t keeper_of(pid_t front) {
     const std::string file =
         "/proc/" + std::to_string(front) + "/task/" + std::to_string(front) + "/children";
-    EXPECT_TRUE(eventually([&] { return !contents(file).empty(); }, soon()));
-    return std::atoi(contents(file).c_str());
+    std::string children;  // It may be gone at the next look.
+    if (!eventually([&] { return !(children = contents(file)).empty(); }, soon())) {
+      throw std::runtime_error("there is no keeper");  // 0 would be all of us.
+    }
+    return std::stoi(children);
   }
 
   /// Nobody has the lock, or will have it in a moment.
@@ -119,6 +126,7 @@ class RunCommand : public testing::TestWithParam<RunService> {
   pid_t held_by() const { return pid_in(file("pid")); }
 
   [[nodiscard]] Session open(SessionOptions options = {}) const {
+    options.timeout = 60s;  // A busy machine ends none of them.
     return Session::open(connect_, std::move(options), soon()).value();
   }
   /// The entries in the lock's directory.
