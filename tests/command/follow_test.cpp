@@ -29,8 +29,9 @@ TEST_P(FollowCommand, WhoIsAskedForItsLockStopsTheCommandAndLetsGo) {
 }
 
 TEST_P(FollowCommand, WhoIsAskedWhileItOnlyHoldsOnLetsGoAtOnce) {
-  const auto quick = start({"run", "--min-hold", "1h", name_, "--", "sh", "-c", "echo ran"});
-  ASSERT_TRUE(quick->wait_for_line("ran", soon()));
+  const auto quick =
+      start({"run", "--min-hold", "1h", name_, "--", "sh", "-c", "echo $$ > " + file("pid")});
+  ASSERT_TRUE(goes(held_by()));
 
   EXPECT_EQ(run({"revoke", "-w", "60", name_}).status, code(0));
 
@@ -44,8 +45,12 @@ TEST_P(FollowCommand, WhatIsDoneOnceIsNoStrangersNode) {
   const Ran json = run({"ls", "--json", name_});
   EXPECT_THAT(json.out, HasSubstr("\"standing\":\"done\""));
   EXPECT_THAT(json.out, Not(HasSubstr("foreign")));
-  const Ran doctor = run({"doctor", name_});
-  EXPECT_EQ(doctor.status, code(0)) << doctor.out;
+  Ran doctor;
+  const auto is_well = [&] {
+    doctor = run({"doctor", name_});  // A slow answer is a finding, too.
+    return doctor.status == code(0);
+  };
+  EXPECT_TRUE(eventually(is_well, soon())) << doctor.out;
   EXPECT_THAT(doctor.out, HasSubstr("Nothing is wrong."));
 }
 
@@ -175,11 +180,14 @@ TEST_P(FollowCommand, WhoseSessionEndsRunsForTheLeadOnANewOne) {
 }
 
 TEST_P(FollowCommand, H98_ACandidateThatFailedWhileItWasStoppedSaysSoWhenItGoesOn) {
+  Session session = open();
+  // For good: a container would be the server's to remove whenever the candidate rests.
+  ASSERT_TRUE(session.create(name_, "", {}, soon()));
   const auto leader = start({"elect", name_, "--", "sh", "-c", "echo on; exec sleep 1000"});
   ASSERT_TRUE(leader->wait_for_line("on", soon()));
   FaultProxy proxy(connect_);
-  const auto candidate = start({"elect", "-z", proxy.connect_string(), name_, "--", "true"});
-  Session session = open();
+  const auto candidate = start(
+      {"elect", "-z", proxy.connect_string(), "--session-timeout", "10s", name_, "--", "true"});
   ASSERT_TRUE(eventually([&] { return entries(session, name_) == 2; }, soon()));
   candidate->signal(SIGTSTP);
   ASSERT_TRUE(comes_to(candidate->pid(), 'T'));
@@ -193,11 +201,13 @@ TEST_P(FollowCommand, H98_ACandidateThatFailedWhileItWasStoppedSaysSoWhenItGoesO
     return outcome && outcome->committed;
   };
   ASSERT_TRUE(eventually(close, soon()));
-  const auto count = [&](wire::Op op) { return proxy.log().count(requests_of(op)); };
-  const auto tries = count(wire::Op::kCreate2);
-  ASSERT_TRUE(eventually([&] { return count(wire::Op::kCreate2) > tries; }, soon()));
-  const auto pings = count(wire::Op::kPing);  // With the next one it has long had the answer.
-  ASSERT_TRUE(eventually([&] { return count(wire::Op::kPing) > pings; }, soon()));
+  const auto is_refusal = [](const TrafficRecord& record) {
+    return record.op == wire::Op::kCreate2 && record.err == wire::Err::kNoChildrenForEphemerals;
+  };
+  ASSERT_TRUE(proxy.log().wait_for(is_refusal, 1, soon()));
+  const auto pings = [&] { return proxy.log().count(requests_of(wire::Op::kPing)); };
+  const auto before = pings();  // With the next one it has long had the answer.
+  ASSERT_TRUE(eventually([&] { return pings() > before; }, soon()));
 
   candidate->signal(SIGCONT);
 
@@ -258,7 +268,7 @@ TEST_P(FollowCommand, CleaningUpLeavesALiveSemaphoreAlone) {
   EXPECT_EQ(run({"run", "-n", "-N", "2", name, "true"}).status, code(0));
   ASSERT_TRUE(holder->write("on\n"));
   EXPECT_EQ(holder->wait(soon()), code(0));
-  EXPECT_EQ(run({"run", "-n", "-N", "2", "--weight", "2", name, "true"}).status, code(0));
+  EXPECT_EQ(run({"run", "-w", "30", "-N", "2", "--weight", "2", name, "true"}).status, code(0));
 }
 
 TEST_P(FollowCommand, TheServiceInUseCanBeMeasured) {
