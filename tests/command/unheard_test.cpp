@@ -58,7 +58,7 @@ TEST_P(Unheard, AWishIsFollowedAlthoughNobodyReadsOurWords) {
       start_in(into_pipe_, {"run", "-v", name_, "--", "sh", "-c", "echo on; exec sleep 1000"});
   ASSERT_TRUE(holder->wait_for_line("on", soon()));
 
-  EXPECT_EQ(run({"revoke", "-w", "30s", name_}).status, code(0));
+  EXPECT_EQ(run({"revoke", "-w", "60s", name_}).status, code(0));
   EXPECT_EQ(holder->wait(soon()), code(143));
 }
 
@@ -97,7 +97,7 @@ TEST_P(Unheard, StandardErrorMayBeClosed) {
 
   EXPECT_EQ(start_in(closed, {"run", name_, "/nowhere/x"})->wait(soon()), code(127));
   EXPECT_EQ(start_in(closed, {"run", "-q", name_, "true"})->wait(soon()), code(64));
-  EXPECT_EQ(start_in(closed, {"revoke", name_})->wait(soon()), code(1));
+  EXPECT_EQ(start_in(closed, {"revoke", fresh_path()})->wait(soon()), code(1));
 }
 
 TEST_P(Unheard, StandardOutputThatTakesNothingIsAnError) {
