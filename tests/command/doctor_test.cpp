@@ -15,6 +15,7 @@
 #include "command/invocation.hpp"
 #include "latchkey/mutex.hpp"
 #include "support/embedded_server.hpp"
+#include "support/eventually.hpp"
 #include "support/seeded_data.hpp"
 #include "support/shared_servers.hpp"
 #include "support/sockets.hpp"
@@ -80,7 +81,9 @@ class DoctorCommand : public testing::Test {
 };
 
 TEST_F(DoctorCommand, NamesNodesThatAreNoContenders) {
-  Session session = Session::open(connect(), {}, soon()).value();
+  SessionOptions options;
+  options.timeout = 60s;  // A busy machine takes no lock away.
+  Session session = Session::open(connect(), options, soon()).value();
   const std::string path = fresh_path();
   const auto lease = Mutex(session, path).lock(soon());
   ASSERT_TRUE(lease);
@@ -124,7 +127,16 @@ TEST_F(DoctorCommand, NamesServersThatAreSilentSlowOrOfAnotherVersion) {
   const std::string all =
       old.address() + "," + leaderless.address() + "," + shut.address() + "," + connect();
 
-  const Ran ran = user_.run({"doctor", "-z", all});
+  Ran ran;
+  const auto all_speak = [&] {
+    ran = user_.run({"doctor", "-z", all});  // It does not wait long for a word.
+    const auto says = [&](const std::string& part) {
+      return ran.out.find(part) != std::string::npos;
+    };
+    return says(old.address() + ": A request takes") &&
+           says(leaderless.address() + ": It runs and") && !says(connect() + ": It");
+  };
+  EXPECT_TRUE(eventually(all_speak, soon())) << ran.out;
 
   EXPECT_EQ(ran.status, kSick) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr(old.address() + ": ZooKeeper 3.4.13"));
