@@ -65,10 +65,10 @@ TEST(DemoCommand, HasColoursOnATerminalThatWantsThem) {
   std::vector<std::string> plain = ann.environment();
   plain.emplace_back("NO_COLOR=1");
   const auto words = ann.command({"demo", "--workers", "3", "--hold", "200ms"});
+  // One after the other: a terminal that nobody reads holds up whoever writes to it.
   TerminalChild coloured(words, ann.environment());
-  TerminalChild quiet(words, plain);
-
   EXPECT_EQ(coloured.wait(deadline_in(std::chrono::seconds(120))), (ExitStatus{0, 0}));
+  TerminalChild quiet(words, plain);
   EXPECT_EQ(quiet.wait(deadline_in(std::chrono::seconds(120))), (ExitStatus{0, 0}));
 
   EXPECT_THAT(coloured.output(), testing::HasSubstr("\033[1;32m"));

@@ -151,7 +151,7 @@ TEST_P(AtTerminal, WatchHearsKeysAndSaysThatItIsCutOffWhateverTheServerDoes) {
     FaultProxy proxy(connect_);
     std::vector<std::string> words = what;
     // Much longer than anybody waits for a key to do something.
-    words.insert(words.end(), {"-z", proxy.connect_string(), "--session-timeout", "40s"});
+    words.insert(words.end(), {"-z", proxy.connect_string(), "--session-timeout", "60s"});
     TerminalChild watch = on_terminal(user_.command(words));
     ASSERT_TRUE(watch.shows(what.size() == 1 ? "locks below" : "free", soon())) << watch.output();
 
@@ -162,7 +162,7 @@ TEST_P(AtTerminal, WatchHearsKeysAndSaysThatItIsCutOffWhateverTheServerDoes) {
     const Instant before = BootClock::now();
     watch.type("q");
     EXPECT_EQ(watch.wait(soon()), code(0));
-    EXPECT_LT(BootClock::now() - before, 15s) << "it waited for the server";
+    EXPECT_LT(BootClock::now() - before, 25s) << "it waited for the server";
   }
 }
 
