@@ -14,13 +14,13 @@ int main() {
     std::cerr << server.error() << '\n';
     return 1;
   }
-  auto session = latchkey::Session::open(server->connect_string(), {}, latchkey::deadline_in(5s));
+  auto session = latchkey::Session::open(server->connect_string(), {}, latchkey::deadline_in(60s));
   if (!session) {
     std::cerr << session.error() << '\n';
     return 1;
   }
   latchkey::Mutex mutex(*session, "/locks/a");
-  const auto lease = mutex.lock(latchkey::deadline_in(5s));
+  const auto lease = mutex.lock(latchkey::deadline_in(60s));
   if (!lease) {
     std::cerr << lease.error() << '\n';
     return 1;
