@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     return 64;
   }
   SessionOptions options;
-  options.timeout = 2s;
+  options.timeout = 6s;
   auto session = Session::open(argv[1], options, deadline_in(10s));
   if (!session) return std::cerr << session.error() << '\n', 1;
 

@@ -143,7 +143,12 @@ int keep(const HoldOptions& options) {
   const Mutex mutex(*session, *path,
                     {.reason = format_hold({options.reason, options.owner, foreseen})});
   Result<Lease> lease = take(mutex, options);
-  if (!lease) return tell_failure(options, lease.error());
+  if (!lease) {
+    const int code = tell_failure(options, lease.error());
+    // Or its place in the queue would be kept until the session has timed out.
+    static_cast<void>(session->close(deadline_in(kAnswerPatience)));
+    return code;
+  }
   const Deadline end = deadline_in(milliseconds(options.for_ms));
   const std::string known = end_text();
   correct_end(*session, *lease, foreseen, known);
