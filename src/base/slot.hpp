@@ -1,54 +1,44 @@
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <utility>
 
+#include "base/parker.hpp"
 #include "latchkey/deadline.hpp"
 
 namespace latchkey::base {
 
-/// Where one thread waits for the one value another will bring. Thread safety: any thread; set()
-/// once, take() once.
+/// Where one thread, the one that makes it, waits for the one value another will bring. Thread
+/// safety: set() by any thread, once; the rest by the one that waits.
 template <class T>
 class Slot {
  public:
   void set(T value) {
-    const std::lock_guard lock(mutex_);
     value_.emplace(std::move(value));
-    // Under the lock: whoever sees the value may destroy the slot as soon as it is let go.
-    there_.notify_one();
+    // Whoever sees the value may destroy the slot.
+    auto waiting = waiting_;
+    is_set_.store(true, std::memory_order_release);
+    LateWakes::wake(std::move(waiting));
   }
 
   /// True as soon as the value is there, false at the deadline.
   bool wait_until(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    while (!value_) {
-      if (deadline.is_never()) {
-        there_.wait(lock);
-        continue;
-      }
-      const Instant now = BootClock::now();
-      if (deadline.has_passed(now)) return false;
-      there_.wait_for(lock, deadline.at() - now);
+    while (!is_set()) {
+      if (deadline.has_passed(BootClock::now())) return false;
+      waiting_->sleep_until(deadline);
     }
     return true;
   }
 
-  [[nodiscard]] bool is_set() {
-    const std::lock_guard lock(mutex_);
-    return value_.has_value();
-  }
+  [[nodiscard]] bool is_set() const { return is_set_.load(std::memory_order_acquire); }
 
-  T take() {
-    const std::lock_guard lock(mutex_);
-    return std::move(*value_);
-  }
+  T take() { return std::move(*value_); }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable there_;
+  std::shared_ptr<Parker> waiting_ = Parker::of_this_thread();
+  std::atomic<bool> is_set_ = false;
   std::optional<T> value_;
 };
 

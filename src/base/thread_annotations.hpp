@@ -1,6 +1,6 @@
 #pragma once
 
-#include <mutex>
+#include <pthread.h>
 
 /// Clang's thread-safety analysis, checked by the `clang` preset; nothing for other compilers.
 #if defined(__clang__)
@@ -15,14 +15,20 @@
 
 namespace latchkey::base {
 
-/// The mutex inside a process, named apart from the distributed one. BasicLockable.
+/// The mutex inside a process, named apart from the distributed one. BasicLockable. It is held for
+/// microseconds, so whoever finds it taken looks again for a moment before going to sleep.
 class LATCHKEY_ANNOTATE(capability("mutex")) LocalMutex {
  public:
-  void lock() LATCHKEY_ANNOTATE(acquire_capability()) { mutex_.lock(); }
-  void unlock() LATCHKEY_ANNOTATE(release_capability()) { mutex_.unlock(); }
+  LocalMutex() = default;
+  ~LocalMutex() { ::pthread_mutex_destroy(&mutex_); }
+  LocalMutex(const LocalMutex&) = delete;
+  LocalMutex& operator=(const LocalMutex&) = delete;
+
+  void lock() LATCHKEY_ANNOTATE(acquire_capability()) { ::pthread_mutex_lock(&mutex_); }
+  void unlock() LATCHKEY_ANNOTATE(release_capability()) { ::pthread_mutex_unlock(&mutex_); }
 
  private:
-  std::mutex mutex_;
+  pthread_mutex_t mutex_ = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 };
 
 /// Holds a LocalMutex for a scope.

@@ -57,6 +57,7 @@ Driver::Driver(asio::io_context& context, session::ConnectString connect, Sessio
       endpoints_(connect.endpoints),
       options_(std::move(options)),
       tls_context_(std::move(tls)),
+      gathers_(linger == session::Linger::kYes),
       view_(std::make_shared<session::View>()),
       executor_(options_.executor ? options_.executor : default_executor()),
       callbacks_(std::make_shared<base::SerialQueue>(executor_)),
@@ -85,11 +86,18 @@ void Driver::let_go() {
 // Around the machine.
 
 void Driver::enter(base::FunctionRef<void(session::Machine&, Instant)> task) {
+  static_cast<void>(work(Who::kAnybody, task));
+}
+
+bool Driver::work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task) {
+  bool gather = false;
   bool start_callbacks = false;
   std::vector<std::function<void()>> posted;
   // Destroyed last and without the lock: a closure of the user's may own the last handle.
   std::vector<session::Machine::Spent> spent;
   {
+    // Whoever has its answer will want the lock next.
+    const base::LateWakes late;
     const base::LocalLock lock(mutex_);
     const Instant now = BootClock::now();
     machine_.advance(now);
@@ -103,15 +111,14 @@ void Driver::enter(base::FunctionRef<void(session::Machine&, Instant)> task) {
     start_callbacks = std::exchange(start_callbacks_, false);
     posted.swap(posted_);
     spent = machine_.take_spent();
+    // Not before user code that may run on this thread and take its time.
+    gather = who == Who::kIoThread && gathers_ && !start_callbacks && posted.empty() &&
+             late.count() > 1;
+    if (gather) gathering_ = true;
   }
   if (start_callbacks) callbacks_->start();
   for (std::function<void()>& posted_task : posted) executor_(std::move(posted_task));
-}
-
-void Driver::enter_connection(std::uint64_t connection, base::FunctionRef<void(Instant)> task) {
-  enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
-    if (connection == connection_) task(now);
-  });
+  return gather;
 }
 
 void Driver::carry_out(Instant now) {
@@ -119,7 +126,11 @@ void Driver::carry_out(Instant now) {
     machine_.deliver(hooks_);
     if (machine_.take_hang_up()) hang_up();
     if (const auto endpoint = machine_.take_dial()) dial(*endpoint);
-    if (std::string output = machine_.take_output(); !output.empty()) write(std::move(output), now);
+    std::string output = machine_.take_output(std::exchange(spare_, {}));
+    if (!output.empty()) write(output, now);
+    constexpr std::size_t kOrdinary = 16'384;
+    if (output.capacity() <= kOrdinary) spare_ = std::move(output);
+    spare_.clear();
   }
   if (!timer_open_) return;
   if (machine_.is_over()) {
@@ -278,9 +289,18 @@ void Driver::wait_for_line() {
   line_->async_wait([self = shared_from_this(), connection = connection_,
                      line = ++lines_](const asio::error_code& error) {
     if (error) return;
-    self->enter_connection(connection, [&](Instant now) LATCHKEY_REQUIRES(self->mutex_) {
-      if (line == self->lines_) self->serve_line(now);
-    });
+    const auto serve = [&](session::Machine&, Instant now) LATCHKEY_REQUIRES(self->mutex_) {
+      if (connection == self->connection_ && line == self->lines_) self->serve_line(now);
+    };
+    if (self->work(Who::kIoThread, serve)) self->flush_for_all();
+  });
+}
+
+void Driver::flush_for_all() {
+  std::this_thread::yield();
+  enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
+    gathering_ = false;
+    if (line_) flush(now);
   });
 }
 
@@ -319,13 +339,13 @@ void Driver::received(std::string_view bytes, Instant now) {
   if (tls_->is_closed()) down("the server closed the connection", Code::kUnreachable, now);
 }
 
-void Driver::write(std::string bytes, Instant now) {
+void Driver::write(std::string& bytes, Instant now) {
   if (!line_ || !up_) return;
   if (tls_) {
     if (!tls_->send(bytes)) return down(tls_->trouble(), Code::kTls, now);
     unsent_ += tls_->take_output();
   } else if (unsent_.empty()) {
-    unsent_ = std::move(bytes);
+    unsent_.swap(bytes);
   } else {
     unsent_ += bytes;
   }
@@ -333,7 +353,7 @@ void Driver::write(std::string bytes, Instant now) {
 }
 
 void Driver::flush(Instant now) {
-  if (waiting_to_write_) return;
+  if (waiting_to_write_ || gathering_) return;
   std::size_t sent = 0;
   while (sent < unsent_.size() && !waiting_to_write_) {
     const ssize_t put = ::send(line_->socket(), unsent_.data() + sent, unsent_.size() - sent,
@@ -355,33 +375,46 @@ void Driver::flush(Instant now) {
 bool Driver::wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> block,
                   Deadline deadline) {
   Reader self{Bell::of_this_thread(), is_there, std::this_thread::get_id()};
-  begin_waiting(self);
-  int socket = socket_of(self);
-  while (socket >= 0 && !is_there() && !deadline.has_passed(BootClock::now())) {
+  const bool alone = begin_waiting(self);
+  while (alone && !is_there() && !deadline.has_passed(BootClock::now())) {
+    const int socket = socket_of(self);
+    if (socket < 0) break;
     self.bell->wait(socket, deadline);
     enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
       if (reader_ == &self) read(now);
     });
-    socket = socket_of(self);
   }
   const bool there = block(deadline);
-  end_waiting(self);
+  if (alone) end_reading(self);
+  --waiting_;
   return there;
 }
 
-void Driver::begin_waiting(Reader& reader) {
+bool Driver::begin_waiting(Reader& reader) {
+  const bool first = ++waiting_ == 1;
+  // Either we see the reader here, or it sees us there.
+  if (!first && !has_reader_) return false;
   const base::LocalLock lock(mutex_);
-  if (++waiting_ > 1) return call_reader_off();
-  if (reader.bell == nullptr || !line_ || !up_) return;
+  if (!first) {
+    call_reader_off();
+    return false;
+  }
+  if (reader.bell == nullptr || !line_ || !up_) return false;
+  has_reader_ = true;
+  if (waiting_ > 1) {
+    has_reader_ = false;
+    return false;
+  }
   reader_ = &reader;
   watch_line();
+  return true;
 }
 
-void Driver::end_waiting(const Reader& reader) {
+void Driver::end_reading(const Reader& reader) {
   const base::LocalLock lock(mutex_);
-  --waiting_;
   if (reader_ != &reader) return;
   reader_ = nullptr;
+  has_reader_ = false;
   watch_line();
 }
 
@@ -394,6 +427,7 @@ void Driver::call_reader_off() {
   if (reader_ == nullptr) return;
   reader_->bell->ring();
   reader_ = nullptr;
+  has_reader_ = false;
   watch_line();
 }
 

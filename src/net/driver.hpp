@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/io_context.hpp>
 
+#include "base/parker.hpp"
 #include "base/serial_queue.hpp"
 #include "base/thread_annotations.hpp"
 #include "net/bell.hpp"
@@ -73,16 +75,17 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   };
 
   /// Counts the caller, and lets it read unless another waits already, who then reads no longer.
-  void begin_waiting(Reader& reader);
-  void end_waiting(const Reader& reader);
+  [[nodiscard]] bool begin_waiting(Reader& reader);
+  void end_reading(const Reader& reader);
   /// The socket that `reader` may wait for; -1 if it is no longer the one to read.
   [[nodiscard]] int socket_of(const Reader& reader);
   void call_reader_off() LATCHKEY_REQUIRES(mutex_);
 
   /// Nobody wants the session any more.
   void let_go();
-  /// As enter(), for handlers of a connection: nothing happens if it is no longer the present one.
-  void enter_connection(std::uint64_t connection, base::FunctionRef<void(Instant)> task);
+  enum class Who { kAnybody, kIoThread };
+  /// As enter(). True: the I/O thread has woken several, and has to flush_for_all().
+  [[nodiscard]] bool work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task);
 
   void carry_out(Instant now) LATCHKEY_REQUIRES(mutex_);
   void wait_for_timer() LATCHKEY_REQUIRES(mutex_);
@@ -100,8 +103,12 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   void serve_line(Instant now) LATCHKEY_REQUIRES(mutex_);
   void read(Instant now) LATCHKEY_REQUIRES(mutex_);
   void received(std::string_view bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
-  void write(std::string bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
+  /// Leaves `bytes` with memory that may be used again.
+  void write(std::string& bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
   void flush(Instant now) LATCHKEY_REQUIRES(mutex_);
+  /// By the I/O thread, after it has woken several: gives them the processor, and sends in one
+  /// flush what they asked for meanwhile. They cannot have an answer before it reads on anyway.
+  void flush_for_all();
   void down(const std::string& why, Code kind, Instant now) LATCHKEY_REQUIRES(mutex_);
 
   // Constant after construction.
@@ -110,6 +117,7 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   const std::vector<session::Endpoint> endpoints_;
   const SessionOptions options_;
   const std::shared_ptr<const TlsContext> tls_context_;
+  const bool gathers_;  ///< See flush_for_all(); not where others use the I/O thread as well.
   const std::shared_ptr<session::View> view_;
   const Executor executor_;
   const std::shared_ptr<base::SerialQueue> callbacks_;
@@ -132,11 +140,14 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   bool up_ LATCHKEY_GUARDED_BY(mutex_) = false;
   std::optional<TlsFilter> tls_ LATCHKEY_GUARDED_BY(mutex_);
   std::string unsent_ LATCHKEY_GUARDED_BY(mutex_);
+  std::string spare_ LATCHKEY_GUARDED_BY(mutex_);  ///< Empty: memory for the next output.
   bool waiting_to_write_ LATCHKEY_GUARDED_BY(mutex_) = false;
+  bool gathering_ LATCHKEY_GUARDED_BY(mutex_) = false;  ///< The I/O thread is about to flush.
   std::array<char, 65'536> buffer_ LATCHKEY_GUARDED_BY(mutex_);
 
-  int waiting_ LATCHKEY_GUARDED_BY(mutex_) = 0;  ///< Threads in wait().
+  std::atomic<int> waiting_ = 0;  ///< Threads in wait().
   Reader* reader_ LATCHKEY_GUARDED_BY(mutex_) = nullptr;
+  std::atomic<bool> has_reader_ = false;  ///< reader_ is there; to be asked without the lock.
 
   /// Lookups under way, one for each name at most: a name service that hangs would otherwise get
   /// another thread with every try.

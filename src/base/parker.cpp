@@ -1,0 +1,75 @@
+#include "base/parker.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace latchkey::base {
+namespace {
+
+/// Of one thread. Without destructors of its own, because other thread-local objects may block
+/// while they are destroyed.
+thread_local int late = 0;
+thread_local bool ended = false;
+
+struct OfThread {
+  ~OfThread() { ended = true; }
+
+  std::shared_ptr<Parker> parker = std::make_shared<Parker>();
+  std::vector<std::shared_ptr<Parker>> to_wake;
+};
+
+OfThread& of_thread() {
+  thread_local OfThread mine;
+  return mine;
+}
+
+}  // namespace
+
+std::shared_ptr<Parker> Parker::of_this_thread() {
+  return ended ? std::make_shared<Parker>() : of_thread().parker;
+}
+
+void Parker::sleep_until(Deadline deadline) noexcept {
+  std::uint32_t awake = kAwake;
+  if (state_.compare_exchange_strong(awake, kAsleep, std::memory_order_acquire)) {
+    timespec left{};
+    if (!deadline.is_never()) {
+      const auto ns = std::max<std::int64_t>((deadline.at() - BootClock::now()).count(), 0);
+      left.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
+      left.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+    }
+    ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, kAsleep,
+              deadline.is_never() ? nullptr : &left, nullptr, 0);
+  }
+  state_.exchange(kAwake, std::memory_order_acquire);
+}
+
+void Parker::wake() noexcept {
+  if (state_.exchange(kWoken, std::memory_order_release) != kAsleep) return;
+  ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+LateWakes::LateWakes() noexcept { ++late; }
+
+LateWakes::~LateWakes() {
+  if (--late > 0 || ended) return;
+  auto& to_wake = of_thread().to_wake;
+  for (const std::shared_ptr<Parker>& parker : to_wake) parker->wake();
+  to_wake.clear();
+}
+
+std::size_t LateWakes::count() const noexcept { return ended ? 0 : of_thread().to_wake.size(); }
+
+void LateWakes::wake(std::shared_ptr<Parker> parker) {
+  if (late == 0 || ended) return parker->wake();
+  OfThread& mine = of_thread();
+  // Who is awake looks before it sleeps.
+  if (parker != mine.parker) mine.to_wake.push_back(std::move(parker));
+}
+
+}  // namespace latchkey::base
