@@ -1,10 +1,38 @@
 #include "base/process.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <new>
 
 namespace latchkey::base {
+namespace {
+
+/// A page that a forked child finds empty; none if the kernel has no such pages.
+std::atomic<pid_t>* make_wiped_page() noexcept {
+  const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (::madvise(page, size, MADV_WIPEONFORK) == 0) return new (page) std::atomic<pid_t>(0);
+  ::munmap(page, size);
+  return nullptr;
+}
+
+}  // namespace
+
+pid_t process_id() noexcept {
+  static std::atomic<pid_t>* const remembered = make_wiped_page();
+  if (remembered == nullptr) return ::getpid();
+  pid_t id = remembered->load(std::memory_order_relaxed);
+  if (id != 0) return id;
+  id = ::getpid();
+  remembered->store(id, std::memory_order_relaxed);
+  return id;
+}
 
 std::optional<std::uint64_t> parse_start_ticks(std::string_view stat) {
   // The second field is the program's name in parentheses, with whatever is in it.

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace latchkey::base {
+
+/// getpid() without the system call. In a forked child the kernel has wiped what was remembered, so
+/// it is right there too, which is the point of asking (H53). Thread safety: any thread.
+[[nodiscard]] pid_t process_id() noexcept;
 
 /// When a process began, in the kernel's ticks since the machine did: with its number it names a
 /// process for good, since the next one with that number begins later. `process` is a number, or

@@ -1,5 +1,6 @@
 #include "base/process.hpp"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -27,6 +28,26 @@ TEST(StartTicks, OfOneselfAreThoseOfOnesNumber) {
 
   ASSERT_TRUE(self);
   EXPECT_EQ(start_ticks(std::to_string(::getpid())), self);
+}
+
+TEST(ProcessId, H53_IsTheChildsOwnInAForkedChild) {
+  ASSERT_EQ(process_id(), ::getpid());
+  ASSERT_EQ(process_id(), ::getpid()) << "remembered";
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool right = process_id() == ::getpid();
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) ::_exit(right && process_id() == ::getpid() ? 0 : 1);
+    int status = 0;
+    ::waitpid(grandchild, &status, 0);
+    ::_exit(right && status == 0 && process_id() == ::getpid() ? 0 : 1);
+  }
+
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(process_id(), ::getpid());
 }
 
 TEST(ProcessMark, IsNeverThatOfAnOrdinaryClient) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <random>
+#include <span>
 #include <utility>
 
 namespace latchkey::base {
@@ -24,5 +25,7 @@ class Random {
 
 /// 64 bits from the kernel: unpredictable, and different in parent and child after a fork (H08).
 [[nodiscard]] std::uint64_t kernel_random();
+/// The same, several at once.
+void kernel_random(std::span<std::uint64_t> words);
 
 }  // namespace latchkey::base

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/process.hpp"
+
 namespace latchkey::base {
 
 thread_local constinit Surroundings* surroundings = nullptr;
@@ -21,7 +23,7 @@ ProcessName process_name() {
   if (surroundings != nullptr) return {"simulated", 1, "simulation"};
   std::array<char, 256> host{};
   const bool known = ::gethostname(host.data(), host.size() - 1) == 0;
-  return {known ? host.data() : "unknown", ::getpid(), ::program_invocation_short_name};
+  return {known ? host.data() : "unknown", process_id(), ::program_invocation_short_name};
 }
 
 }  // namespace latchkey::base

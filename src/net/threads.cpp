@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <string>
 #include <system_error>
@@ -40,7 +39,5 @@ bool start_thread(const char* name, std::function<void()> body) {
   thread.detach();
   return true;
 }
-
-pid_t process_id() noexcept { return ::getpid(); }
 
 }  // namespace latchkey::net

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <functional>
 #include <thread>
+
+#include "base/process.hpp"
 
 namespace latchkey::net {
 
@@ -15,9 +15,7 @@ namespace latchkey::net {
 /// The same, detached. False if the system has no thread to give.
 bool start_thread(const char* name, std::function<void()> body);
 
-/// getpid(), asked each time: glibc no longer remembers it, and a remembered one would be wrong in
-/// a forked child, which is the point of asking.
-pid_t process_id() noexcept;
+using base::process_id;
 
 /// One object for each process: made on first use, made anew in a forked child, never destroyed.
 template <class T>

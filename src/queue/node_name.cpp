@@ -15,19 +15,33 @@ constexpr std::size_t kHexLength = 32;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+/// A table, because every name of every list is looked at.
+constexpr auto kIsHex = [] {
+  std::array<bool, 256> table{};
+  for (const char c : std::string_view("0123456789abcdefABCDEF")) {
+    table[static_cast<unsigned char>(c)] = true;
+  }
+  return table;
+}();
+
+bool is_hex(char c) { return kIsHex[static_cast<unsigned char>(c)]; }
 
 bool is_hex_text(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_hex);
+  for (const char c : text) {
+    if (!is_hex(c)) return false;
+  }
+  return !text.empty();
 }
 
 bool is_uuid(std::string_view text) {
   if (text.size() != kUuidLength) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash ? text[i] != '-' : !is_hex(text[i])) return false;
+  constexpr std::array<std::size_t, 4> kDashes{8, 13, 18, 23};
+  std::size_t from = 0;
+  for (const std::size_t dash : kDashes) {
+    if (text[dash] != '-' || !is_hex_text(text.substr(from, dash - from))) return false;
+    from = dash + 1;
   }
-  return true;
+  return is_hex_text(text.substr(from));
 }
 
 /// Exactly the texts that `%010d` prints for 32-bit numbers, and no other spelling of them.
@@ -205,7 +219,9 @@ std::optional<Place> parse_place(std::string_view child,
 }
 
 std::string node_prefix(std::string_view guid, Tag tag, std::string_view lock_name) {
-  std::string prefix{kProtected};
+  std::string prefix;
+  prefix.reserve(kProtected.size() + guid.size() + lock_name.size() + 16);
+  prefix += kProtected;
   prefix += guid;
   prefix += '-';
   if (!lock_name.empty()) {

@@ -48,6 +48,7 @@ void Attempt::carry_out(action::Create& action) {
   const wire::Create body{path_of(action.prefix), plan_.data, session::to_wire(plan_.acl),
                           wire::CreateMode::kEphemeralSequential};
   session::Call call{.op = Op::kCreate2, .path = body.path, .joins_delete = true};
+  call.frame.reserve(body.path.size() + plan_.data.size() + 96);
   wire::append_frame(call.frame, wire::RequestHeader{0, Op::kCreate2}, body);
   submit(action.ask, std::move(call), [this, ask = action.ask](Outcome&& outcome) {
     event::Created created{.ask = ask, .answer = answer_of(outcome), .name = {}};

@@ -132,8 +132,10 @@ void DirectoryErrand<Event>::owe(const std::string& name) {
   const auto linger = told ? session::Linger::kNo : session::Linger::kYes;
   machine_.owe_delete(
       path,
-      [this, self = this->shared_from_this(), path, told = std::move(told)](Outcome&& outcome) {
-        session::report(host_, Op::kDelete, machine_.relative(path), outcome);
+      [this, self = this->shared_from_this(),
+       path = session::is_reporting(host_) ? machine_.relative(path) : std::string(),
+       told = std::move(told)](Outcome&& outcome) {
+        session::report(host_, Op::kDelete, path, outcome);
         if (told) told(std::move(outcome));
       },
       machine_.now(), linger);

@@ -64,7 +64,12 @@ class DirectoryErrand : public MachineErrand<Event> {
 
   /// As the server knows it.
   [[nodiscard]] std::string path_of(const std::string& child) const {
-    return directory_ == "/" ? "/" + child : directory_ + "/" + child;
+    std::string path;
+    path.reserve(directory_.size() + 1 + child.size());
+    if (directory_ != "/") path += directory_;
+    path += '/';
+    path += child;
+    return path;
   }
   /// As the user knows it.
   [[nodiscard]] HeldNode held_node(const std::string& name, std::int64_t czxid) const {

@@ -1,5 +1,8 @@
 #include "recipes/errand.hpp"
 
+#include <array>
+#include <cstdint>
+
 #include "base/random.hpp"
 #include "queue/node_name.hpp"
 #include "recipes/answer.hpp"
@@ -26,7 +29,11 @@ void announce_loss(session::Machine& machine, Claimant& claimant, Code code,
   claimant.lost(code, pass_on);
 }
 
-std::string new_guid() { return queue::format_guid(base::kernel_random(), base::kernel_random()); }
+std::string new_guid() {
+  std::array<std::uint64_t, 2> words{};
+  base::kernel_random(words);
+  return queue::format_guid(words[1], words[0]);
+}
 
 void Errand::begin() {
   self_ = shared_from_this();
@@ -47,10 +54,11 @@ void Errand::finish() {
 // Requests.
 
 session::CallId Errand::submit(Ask ask, session::Call call, session::Completion done) {
-  call.done = [self = weak_self().lock(), ask, op = call.op, path = call.path,
+  call.done = [self = weak_self().lock(), ask, op = call.op,
+               path = session::is_reporting(host_) ? machine_.relative(call.path) : std::string(),
                done = std::move(done)](Outcome&& outcome) {
     self->calls_.erase(ask);
-    session::report(self->host_, op, self->machine_.relative(path), outcome);
+    session::report(self->host_, op, path, outcome);
     done(std::move(outcome));
   };
   const session::CallId id = machine_.submit(std::move(call), machine_.now());

@@ -68,6 +68,7 @@ class Errand : public Claim, public session::Member {
                        session::Completion done,
                        std::optional<session::WatchWish> watch = std::nullopt) {
     session::Call call{.op = op, .path = path, .watch = std::move(watch)};
+    call.frame.reserve(path.size() + 32);
     wire::append_frame(call.frame, wire::RequestHeader{0, op}, body);
     return submit(ask, std::move(call), std::move(done));
   }

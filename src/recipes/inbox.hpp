@@ -1,7 +1,8 @@
 #pragma once
 
-#include <deque>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace latchkey::recipes {
 
@@ -16,18 +17,19 @@ class Inbox {
  public:
   template <class Handle>
   void put(Item item, Handle&& handle) {
-    items_.push_back(std::move(item));
-    if (std::exchange(busy_, true)) return;
-    while (!items_.empty()) {
-      Item next = std::move(items_.front());
-      items_.pop_front();
+    if (busy_) return items_.push_back(std::move(item));
+    busy_ = true;
+    handle(item);
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      Item next = std::move(items_[i]);
       handle(next);
     }
+    items_ = {};
     busy_ = false;
   }
 
  private:
-  std::deque<Item> items_;
+  std::vector<Item> items_;  ///< Nothing and no memory when nothing happens: there are many of us.
   bool busy_ = false;
 };
 

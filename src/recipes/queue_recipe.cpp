@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/surroundings.hpp"
 #include "queue/delay_note.hpp"
 #include "queue/node_name.hpp"
 #include "recipes/attempt.hpp"
@@ -30,11 +31,19 @@ Result<void> QueueRecipe::check() const {
   return {};
 }
 
+const std::string& QueueRecipe::data() const {
+  const std::int64_t second = base::wall_ms() / 1'000;
+  if (std::exchange(said_at_, second) != second) {
+    said_ = queue::with_delay_note(style_.data ? *style_.data : entry_data(style_.reason),
+                                   style_.lock_delay);
+  }
+  return said_;
+}
+
 std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait wait,
                                           std::shared_ptr<Claimant> claimant) const {
   Plan plan{.contender = style_.contender,
-            .data = queue::with_delay_note(style_.data ? *style_.data : entry_data(style_.reason),
-                                           style_.lock_delay),
+            .data = data(),
             .acl = style_.acl,
             .parent = style_.parent};
   plan.contender.directory = path();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,8 +37,14 @@ class QueueRecipe final : public Recipe {
                                std::shared_ptr<Claimant> claimant) const override;
 
  private:
+  /// Of the next entry.
+  [[nodiscard]] const std::string& data() const;
+
   const Path directory_;
   const EntryStyle style_;
+  // Session strand only: what the last entry said. Whoever locks often says the same for a second.
+  mutable std::int64_t said_at_ = -1;
+  mutable std::string said_;
 };
 
 /// The recipe of a mutex: a queue, with the lock delay and the local hand-over it asks for.

@@ -62,6 +62,10 @@ class Host {
 /// Success if the calling thread may block on `host`; otherwise kForked or kWouldDeadlock.
 [[nodiscard]] Result<void> check_blocking(const Host& host, std::string_view what);
 
+/// Does anybody listen to report()?
+[[nodiscard]] inline bool is_reporting(const Host& host) {
+  return static_cast<bool>(host.options().on_operation);
+}
 /// Tells the user's SessionOptions::on_operation of a finished request, if there is one. `path` is
 /// the user's. Only from within a task, a completion or a watcher.
 void report(Host& host, wire::Op op, const std::string& path, const Outcome& outcome);

@@ -335,6 +335,7 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
     }
   }
   Call call{.op = Op::kDelete, .path = path, .resend = Resend::kUntilAnswered};
+  call.frame.reserve(path.size() + 32);
   wire::append_frame(call.frame, wire::RequestHeader{0, Op::kDelete}, wire::PathVersion{path, -1});
   call.done = [this, path, told = std::move(done)](Outcome&& outcome) {
     owed_.erase(path);

@@ -217,7 +217,10 @@ class Machine {
   /// Close the transport. Comes before take_dial(): the dial is for the next one. There is no
   /// output for a transport that is to be closed.
   [[nodiscard]] bool take_hang_up() { return std::exchange(hang_up_, false); }
-  [[nodiscard]] std::string take_output() { return std::exchange(output_, {}); }
+  /// `spare` is empty, and its memory is used for the next.
+  [[nodiscard]] std::string take_output(std::string spare = {}) {
+    return std::exchange(output_, std::move(spare));
+  }
   [[nodiscard]] bool has_news() const {
     return !notices_.empty() || !output_.empty() || dial_ || hang_up_;
   }

@@ -60,7 +60,7 @@ Result<void> check_blocking(const Host& host, std::string_view what) {
 }
 
 void report(Host& host, wire::Op op, const std::string& path, const Outcome& outcome) {
-  if (!host.options().on_operation) return;
+  if (!is_reporting(host)) return;
   host.post_in_order([hook = host.options().on_operation,
                       told = OperationReport{.operation = name(op),
                                              .path = path,

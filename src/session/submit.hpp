@@ -51,7 +51,7 @@ void submit(Host& host, Machine& machine, Operation operation, Deadline deadline
   } else {
     call.done = [&host, &machine, op, operation = std::move(operation),
                  sink = std::move(sink)](Outcome&& outcome) {
-      report(host, op, path_text(operation), outcome);
+      if (is_reporting(host)) report(host, op, path_text(operation), outcome);
       sink(finish(operation, std::move(outcome), machine));
     };
     machine.submit(std::move(call), now);
