@@ -34,7 +34,7 @@ std::shared_ptr<Parker> Parker::of_this_thread() {
   return ended ? std::make_shared<Parker>() : of_thread().parker;
 }
 
-void Parker::sleep_until(Deadline deadline) noexcept {
+void Parker::park_until(Deadline deadline) noexcept {
   std::uint32_t awake = kAwake;
   if (state_.compare_exchange_strong(awake, kAsleep, std::memory_order_acquire)) {
     timespec left{};

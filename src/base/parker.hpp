@@ -12,13 +12,13 @@ namespace latchkey::base {
 /// Where a thread sleeps until another wakes it. Shared by the thread and by those who are about to
 /// wake it: they may be late.
 ///
-/// Thread safety: sleep_until() by its own thread, wake() by any.
+/// Thread safety: park_until() by its own thread, wake() by any.
 class Parker {
  public:
   static std::shared_ptr<Parker> of_this_thread();
 
-  /// Returns after a wake() since the last sleep_until(), at the deadline, or for no reason.
-  void sleep_until(Deadline deadline) noexcept;
+  /// Returns after a wake() since the last park_until(), at the deadline, or for no reason.
+  void park_until(Deadline deadline) noexcept;
   void wake() noexcept;
 
  private:

@@ -27,7 +27,7 @@ class Slot {
   bool wait_until(Deadline deadline) {
     while (!is_set()) {
       if (deadline.has_passed(BootClock::now())) return false;
-      waiting_->sleep_until(deadline);
+      waiting_->park_until(deadline);
     }
     return true;
   }

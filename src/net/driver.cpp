@@ -112,8 +112,8 @@ bool Driver::work(Who who, base::FunctionRef<void(session::Machine&, Instant)> t
     posted.swap(posted_);
     spent = machine_.take_spent();
     // Not before user code that may run on this thread and take its time.
-    gather = who == Who::kIoThread && gathers_ && !start_callbacks && posted.empty() &&
-             late.count() > 1;
+    gather =
+        who == Who::kIoThread && gathers_ && !start_callbacks && posted.empty() && late.count() > 1;
     if (gather) gathering_ = true;
   }
   if (start_callbacks) callbacks_->start();

@@ -42,10 +42,8 @@ const std::string& QueueRecipe::data() const {
 
 std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait wait,
                                           std::shared_ptr<Claimant> claimant) const {
-  Plan plan{.contender = style_.contender,
-            .data = data(),
-            .acl = style_.acl,
-            .parent = style_.parent};
+  Plan plan{
+      .contender = style_.contender, .data = data(), .acl = style_.acl, .parent = style_.parent};
   plan.contender.directory = path();
   plan.contender.wait = wait;
   // Whoever waits out a delay keeps its place; what ends with the lease is the claim on top of it.
