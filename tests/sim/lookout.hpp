@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -73,10 +74,15 @@ class Lookout final : public testing::Observer {
     wire::Op op = wire::Op::kError;
     std::string path;
     bool watches = false;
+    std::vector<wire::Op> parts;       ///< Of a multi; of any other just itself.
     std::vector<std::string> creates;  ///< Without the server's number.
     Instant at;
     bool has_arrived = false;
     bool is_answered = false;
+
+    [[nodiscard]] bool deletes() const {
+      return std::ranges::find(parts, wire::Op::kDelete) != parts.end();
+    }
   };
   /// A connection.
   struct Line {

@@ -59,8 +59,7 @@ void Lookout::on_applied(const testing::LogEntry& entry) {
   const auto known = sessions_.find(record->session);
   if (known == sessions_.end()) return;
   const auto line = lines_.find(known->second.line);
-  if (line != lines_.end() && std::ranges::find(line->second.asked, wire::Op::kDelete,
-                                                &Asked::op) != line->second.asked.end()) {
+  if (line != lines_.end() && std::ranges::any_of(line->second.asked, &Asked::deletes)) {
     sightings_.saw(22);
   }
 }

@@ -21,6 +21,23 @@ bool is_write(Op op) {
 }
 bool restores(Op op) { return op == Op::kSetWatches || op == Op::kSetWatches2; }
 
+bool has_create(const std::vector<Op>& parts) { return std::ranges::any_of(parts, is_create); }
+
+/// Was a create refused because its directory is not there?
+bool lacks_directory(const testing::Message& answer, const std::vector<Op>& parts) {
+  if (!has_create(parts)) return false;
+  if (answer.err != Err::kOk) return answer.err == Err::kNoNode;
+  if (answer.op != Op::kMulti) return false;
+  wire::MultiReply reply;
+  wire::Reader reader(answer.body);
+  reader(reply);
+  for (std::size_t i = 0; i < std::min(parts.size(), reply.results.size()); ++i) {
+    const auto* error = std::get_if<wire::ErrorReply>(&reply.results[i].body);
+    if (is_create(parts[i]) && error != nullptr && error->err == Err::kNoNode) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> creates_of(const wire::Multi& multi) {
   std::vector<std::string> paths;
   for (const wire::MultiOp& op : multi.ops) {
@@ -50,7 +67,8 @@ void Lookout::ask(const testing::Message& message) {
   Line& line = lines_[message.link];
   line.server = message.server;
   if (message.host != nullptr) line.process = message.host->process().id();
-  Asked asked{.op = message.op, .path = {}, .creates = {}, .at = world_.now()};
+  Asked asked{
+      .op = message.op, .path = {}, .parts = {message.op}, .creates = {}, .at = world_.now()};
   wire::Reader reader(message.body);
   switch (message.op) {
     case Op::kCreate:
@@ -61,6 +79,8 @@ void Lookout::ask(const testing::Message& message) {
     case Op::kMulti: {
       wire::Multi multi;
       reader(multi);
+      asked.parts.clear();
+      std::ranges::transform(multi.ops, std::back_inserter(asked.parts), &wire::MultiOp::op);
       asked.creates = creates_of(multi);
       break;
     }
@@ -99,7 +119,7 @@ void Lookout::answer(const testing::Message& message, Line& line) {
     sightings_.saw(26);
     sightings_.saw(28);
   }
-  if (is_create(asked->op) && message.err == Err::kNoNode) sightings_.saw(39);
+  if (lacks_directory(message, asked->parts)) sightings_.saw(39);
   if (asked->op == Op::kRemoveWatches && message.err == Err::kNoWatcher) sightings_.saw(62);
 }
 
@@ -170,7 +190,7 @@ void Lookout::on_arrived(std::uint64_t link, Way way, std::size_t messages) {
     line.asked.pop_front();
     if (world_.now() - asked.at > plan_.timeout / 4) sightings_.saw(10);
     for (const std::string& path : asked.creates) doubts_.erase(path);
-    if (is_create(asked.op)) line.has_unlisted_create = true;
+    if (has_create(asked.parts)) line.has_unlisted_create = true;
     if (!is_list(asked.op)) continue;
     line.has_unlisted_create = false;
     const auto directory = directories_.find(asked.path);
@@ -198,7 +218,7 @@ void Lookout::on_over(std::uint64_t link, Over how) {
 }
 
 void Lookout::end_of(const Asked& asked, Over how) {
-  if (asked.op == Op::kDelete) sightings_.saw(21);
+  if (asked.deletes()) sightings_.saw(21);
   if (how == Over::kGivenUp && is_write(asked.op)) sightings_.saw(3);
   for (const std::string& path : asked.creates) {
     const auto doubt = doubts_.find(path);
