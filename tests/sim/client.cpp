@@ -7,6 +7,7 @@
 #include "latchkey/mutex.hpp"
 #include "latchkey/name_lock.hpp"
 #include "latchkey/semaphore.hpp"
+#include "recipes/queue_recipe.hpp"
 
 namespace latchkey::sim {
 
@@ -342,6 +343,14 @@ void Client::leave_if_asked() {
   reopen(generation_);
 }
 
+Lock Client::mutex_at(const std::string& path) const {
+  if (!plan_.relists) return Mutex(session(), path, {.reason = plan_.reason});
+  return Lock(std::make_shared<recipes::QueueRecipe>(
+      session().host(), Path(path),
+      recipes::EntryStyle{.contender = {.relist = queue::Relist::kAlways},
+                          .reason = plan_.reason}));
+}
+
 void Client::build_locks() {
   choices_.clear();
   std::vector<Path> mutexes;
@@ -353,7 +362,7 @@ void Client::build_locks() {
       case Sort::kMutex:
         mutexes.emplace_back(site.path);
         all.push_back(one);
-        choices_.push_back({Mutex(session(), site.path, {.reason = plan_.reason}), {one}, {}});
+        choices_.push_back({mutex_at(site.path), {one}, {}});
         break;
       case Sort::kHandOver:
         choices_.push_back({Mutex(session(), site.path, {.hand_over = {.count = 3}}), {one}, {}});

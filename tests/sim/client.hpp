@@ -59,6 +59,7 @@ class Client {
   void reopen(std::uint64_t generation);
   void leave_if_asked();
   void build_locks();
+  [[nodiscard]] Lock mutex_at(const std::string& path) const;
 
   testing::World& world_;
   Judge& judge_;

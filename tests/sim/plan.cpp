@@ -108,16 +108,22 @@ void draw_times(Plan& plan) {
   plan.world.sync_limit = draw.any<Duration, 3>({2s, 5s, 20s});
 }
 
-/// Bounds so tight that they are met. Several permits are taken by one long request. The seeds that
-/// are kept in lists do not end with a nine, so they mean what they did.
+/// Bounds so tight that they are met. Several permits are taken by one long request.
 void draw_sizes(Plan& plan) {
-  if (plan.seed % 10 != 9) return;
   Draw draw(plan.seed, 5);
   if (draw.chance(60)) plan.max_requests = 2 + draw.below(4);
   const bool has_long_requests =
       !plan.reason.empty() ||
       std::ranges::find(plan.sites, Sort::kSemaphore, &Site::sort) != plan.sites.end();
   if (draw.chance(60) && !has_long_requests) plan.max_request_bytes = 600;
+}
+
+/// Rare paths inside the code. The seeds that were in lists before do not end with a nine, so they
+/// mean what they did.
+void draw_switches(Plan& plan) {
+  if (plan.seed % 10 != 9) return;
+  draw_sizes(plan);
+  plan.relists = Draw(plan.seed, 6).chance(50);
 }
 
 }  // namespace
@@ -127,7 +133,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_rarities(plan);
   draw_times(plan);
   plan.guards = Draw(seed, 4).chance(20);
-  draw_sizes(plan);
+  draw_switches(plan);
   plan.is_plain = false;
   return plan;
 }
@@ -193,6 +199,7 @@ std::string describe(const Plan& plan) {
   const SessionOptions usual;
   if (plan.max_requests != usual.max_requests) text += "; few requests at a time";
   if (plan.max_request_bytes != usual.max_request_bytes) text += "; short requests";
+  if (plan.relists) text += "; mutexes list on every wake";
   if (!plan.rare_faults.empty()) text += "; rarely:";
   for (const Fault fault : plan.rare_faults) {
     text += ' ';

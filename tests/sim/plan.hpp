@@ -66,6 +66,7 @@ struct Plan {
   bool drifts = false;              ///< Clocks run at different rates, as much as is allowed for.
   bool guards = false;              ///< Holders write under Lease::guard() as well.
   std::string reason = {};          ///< What mutexes say about themselves; if long, records are.
+  bool relists = false;             ///< Whoever waits for a mutex lists again on every wake.
   // Of each session.
   std::size_t max_requests = SessionOptions{}.max_requests;
   std::size_t max_request_bytes = SessionOptions{}.max_request_bytes;

@@ -37,6 +37,7 @@ std::vector<Plan> smaller(const Plan& plan) {
   if (plan.drifts) propose([](Plan& one) { one.drifts = false; });
   if (plan.resizes) propose([](Plan& one) { one.resizes = false; });
   if (plan.guards) propose([](Plan& one) { one.guards = false; });
+  if (plan.relists) propose([](Plan& one) { one.relists = false; });
   if (plan.observes) propose([](Plan& one) { one.observes = false; });
   for (std::size_t i = 0; i < plan.sites.size() && plan.sites.size() > 1; ++i) {
     propose(
