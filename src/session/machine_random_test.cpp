@@ -32,6 +32,10 @@ class Storm {
     finish();
   }
 
+  /// Transactions that were answered, and those of them that were refused for one of their parts.
+  [[nodiscard]] int joined() const { return joined_; }
+  [[nodiscard]] int rolled_back() const { return rolled_back_; }
+
  private:
   bool chance(std::uint64_t percent) { return random_.below(100) < percent; }
   std::string path() { return "/" + std::string(1, static_cast<char>('a' + random_.below(4))); }
@@ -73,9 +77,17 @@ class Storm {
     if (chance(50)) call.deadline = rig_.now + milliseconds(random_.below(4'000));
     if (chance(10)) {
       calls_.push_back(rig_.owe_delete(path()));
+      if (chance(70)) come_back();
     } else {
       calls_.push_back(rig_.submit(std::move(call)));
     }
+  }
+
+  void come_back() {
+    Call call = create_call(path());
+    call.joins_delete = true;
+    if (chance(50)) call.deadline = rig_.now + milliseconds(random_.below(4'000));
+    calls_.push_back(rig_.submit(std::move(call)));
   }
 
   void serve() {
@@ -83,6 +95,13 @@ class Storm {
       Err err = Err::kOk;
       if (chance(20)) err = Err::kNoNode;
       if (chance(3)) err = Err(-static_cast<int>(random_.below(130)));
+      const bool is_joined = rig_.requests.front().op == Op::kMulti;
+      joined_ += is_joined ? 1 : 0;
+      if (is_joined && err != Err::kOk && chance(80)) {
+        ++rolled_back_;
+        rig_.feed(Rig::refusal_of(rig_.take(), random_.below(2), err, ++zxid_));
+        continue;
+      }
       rig_.answer(rig_.requests.front().op == Op::kPing ? Err::kOk : err);
     }
   }
@@ -145,6 +164,9 @@ class Storm {
     rig_.leap(seconds(10));
     for (const Sent& call : calls_) EXPECT_EQ(call.times(), 1);
     EXPECT_EQ(rig_.machine.watch_count(), 0U);
+    for (const char* const one : {"/a", "/b", "/c", "/d"}) {
+      EXPECT_FALSE(rig_.machine.is_owed(one)) << one;
+    }
     EXPECT_EQ(rig_.machine.next_wake(), Instant::max());
     for (const auto& [id, listener] : members_) {
       const auto& story = listener->story;
@@ -157,15 +179,26 @@ class Storm {
   base::Random random_;
   Rig rig_;
   std::vector<Sent> calls_;
+  std::int64_t zxid_ = 1'000'000;
+  int joined_ = 0;
+  int rolled_back_ = 0;
   std::map<Machine::MemberId, std::shared_ptr<Listener>> members_;
 };
 
 TEST(MachineRandom, EveryCallEndsOnceWhateverHappens) {
+  int joined = 0;
+  int rolled_back = 0;
   for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Storm(seed).run(400);
+    Storm storm(seed);
+    storm.run(400);
     if (HasFailure()) return;
+    joined += storm.joined();
+    rolled_back += storm.rolled_back();
   }
+
+  EXPECT_GT(joined, 500) << "a release with the next entry";
+  EXPECT_GT(rolled_back, 100);
 }
 
 }  // namespace

@@ -260,8 +260,21 @@ class Rig {
         break;
       case Op::kSync: wire::append_frame(bytes, header, wire::SyncReply{"/"}); break;
       case Op::kAddWatch: wire::append_frame(bytes, header, wire::ErrorReply{}); break;
+      case Op::kMulti: wire::append_frame(bytes, header, done(request.as<wire::Multi>())); break;
       default: wire::append_frame(bytes, header); break;
     }
+    return bytes;
+  }
+  /// One part of the transaction cannot be, so none is carried out.
+  static std::string refusal_of(const Request& multi, std::size_t culprit, wire::Err err,
+                                std::int64_t zxid) {
+    wire::MultiReply reply;
+    for (std::size_t i = 0; i < multi.as<wire::Multi>().ops.size(); ++i) {
+      const wire::Err behind = i < culprit ? wire::Err::kOk : wire::Err::kRuntimeInconsistency;
+      reply.results.push_back({wire::Op::kError, wire::ErrorReply{i == culprit ? err : behind}});
+    }
+    std::string bytes;
+    wire::append_frame(bytes, wire::ReplyHeader{multi.xid, zxid, wire::Err::kOk}, reply);
     return bytes;
   }
   [[nodiscard]] std::vector<wire::Op> ops() const {
@@ -337,6 +350,18 @@ class Rig {
   std::vector<std::string> story;  ///< States and events, in order.
 
  private:
+  static wire::MultiReply done(const wire::Multi& multi) {
+    wire::MultiReply reply;
+    for (const wire::MultiOp& one : multi.ops) {
+      if (const auto* create = std::get_if<wire::Create>(&one.body)) {
+        reply.results.push_back({wire::Op::kCreate, wire::CreateReply{create->path}});
+      } else {
+        reply.results.push_back({one.op, wire::Empty{}});
+      }
+    }
+    return reply;
+  }
+
   void tick_if_due() {
     if (machine.next_wake() > now) return;
     machine.tick(now);
