@@ -89,5 +89,71 @@ TEST(BootTimer, RingsAgainAfterItWasCleared) {
   EXPECT_EQ(rings, 2);
 }
 
+constexpr Duration kHour = seconds(3'600);
+
+/// Does it ring without anybody's waiting for it?
+bool has_rung(asio::io_context& context, BootTimer& timer) {
+  bool rang = false;
+  timer.async_wait([&](const asio::error_code& error) { rang = !error; });
+  context.restart();
+  context.poll();
+  return rang;
+}
+
+/// A timer that has rung for a moment that nobody wants any more.
+class RungTimer : public ::testing::Test {
+ protected:
+  RungTimer() {
+    timer.arm(moment);
+    timer.async_wait([](const asio::error_code&) {});
+    context.run();
+  }
+
+  const Instant moment = BootClock::now();
+  asio::io_context context;
+  BootTimer timer{context};
+};
+
+TEST_F(RungTimer, ARingThatIsAboutToComeIsPutOff) {
+  timer.arm(moment + kHour, moment);
+
+  EXPECT_FALSE(has_rung(context, timer));
+}
+
+TEST_F(RungTimer, IsNotPutOffByWhoeverDoesNotTellTheTime) {
+  timer.arm(moment + kHour);
+
+  EXPECT_TRUE(has_rung(context, timer));
+}
+
+TEST_F(RungTimer, ARingThatIsNotAboutToComeIsKept) {
+  timer.arm(moment + kHour, moment - milliseconds(1));
+
+  EXPECT_TRUE(has_rung(context, timer));
+}
+
+TEST_F(RungTimer, ARingIsKeptForAMomentThatIsAboutToComeAsWell) {
+  timer.arm(moment + kHour, moment + kHour - milliseconds(1));
+
+  EXPECT_TRUE(has_rung(context, timer));
+}
+
+TEST(BootTimer, WhatWasPutOffCountsFromThenOn) {
+  asio::io_context context;
+  BootTimer timer(context);
+  const Instant now = BootClock::now();
+  timer.arm(now);
+  timer.arm(now + 2 * kHour, now);
+  timer.arm(now + milliseconds(5), now);
+  Instant rang = Instant::min();
+  timer.async_wait([&](const asio::error_code& error) {
+    if (!error) rang = BootClock::now();
+  });
+
+  context.run();
+
+  EXPECT_GE(rang, now + milliseconds(5));
+}
+
 }  // namespace
 }  // namespace latchkey::net
