@@ -32,6 +32,7 @@ std::string_view name(Invariant invariant) {
     case Invariant::kOneOutcome: return "one outcome";
     case Invariant::kNoOrphan: return "no orphan";
     case Invariant::kNoWatch: return "no watch";
+    case Invariant::kWatches: return "watches";
     case Invariant::kAwake: return "awake";
     case Invariant::kLiveness: return "liveness";
     case Invariant::kDurable: return "durable";

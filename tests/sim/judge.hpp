@@ -31,6 +31,7 @@ enum class Invariant : std::uint8_t {
   kOneOutcome,   ///< Every request ends once, and by its deadline.
   kNoOrphan,     ///< When all is over nobody's node is left.
   kNoWatch,      ///< Nor a watch, on either side.
+  kWatches,      ///< While connected, client and server have the same watches.
   kAwake,        ///< Without faults, whoever is first in a queue does not sleep.
   kLiveness,     ///< When the faults are over everybody gets every lock.
   kDurable,      ///< Nothing is shown that is not in the log, and what was is after a restart.
@@ -39,7 +40,7 @@ enum class Invariant : std::uint8_t {
   kPermits,      ///< Permits are announced only if they and those before them are no more than all.
   kDelay,        ///< After a holder vanished nobody holds a lock with a delay until it is over.
 };
-inline constexpr std::size_t kInvariants = 14;
+inline constexpr std::size_t kInvariants = 15;
 [[nodiscard]] std::string_view name(Invariant invariant);
 
 /// What a contender calls its entry, before the server numbers it.
@@ -223,6 +224,7 @@ class Judge final : public testing::Observer {
     std::string what;
   };
   struct Conversation {
+    std::size_t server = 0;
     bool is_greeted = false;
     std::deque<std::int32_t> unanswered;
     std::int64_t zxid = 0;
@@ -285,6 +287,11 @@ class Judge final : public testing::Observer {
   [[nodiscard]] static std::vector<const Place*> admissible(const Resource& resource);
   [[nodiscard]] bool is_asleep(const Resource& resource, const Place& place);
   [[nodiscard]] bool is_idle(testing::SimHost& host);
+  /// Is it connected, everything answered, and no event still to come?
+  [[nodiscard]] bool is_at_rest(testing::SimHost& host);
+  void check_watches();
+  /// How many the server has that it talks to.
+  [[nodiscard]] std::size_t watches_there(testing::SimHost& host);
   /// Is the entry one of a multi-lock's, which waits in another queue?
   [[nodiscard]] bool waits_elsewhere(const Resource& resource, std::int64_t zxid);
   /// For people.

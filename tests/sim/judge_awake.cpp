@@ -25,7 +25,11 @@ bool Judge::is_idle(testing::SimHost& host) {
       (steadiness_.is_well(host.link(), world_.now()) && !has_wrong_clock(process));
   if (!is_proven) return false;
   if (!process.is_alive() || process.paused_until > world_.now()) return false;
-  if (!world_.is_quiet(host) || host.callbacks_waiting() > 0) return false;
+  return host.callbacks_waiting() == 0 && is_at_rest(host);
+}
+
+bool Judge::is_at_rest(testing::SimHost& host) {
+  if (!world_.is_quiet(host)) return false;
   const Conversation& talk = conversations_[host.link()];
   return talk.is_greeted && talk.unanswered.empty() && !witness_.owes(host.link());
 }

@@ -199,6 +199,7 @@ void Judge::on_sent(const testing::Message& message) {
   if (witness_.looked_at() != looked_at) checked(Invariant::kDurable);
   Conversation& talk = conversations_[message.link];
   if (message.op == wire::Op::kCreateSession) {
+    talk.server = message.server;
     talk.is_greeted = message.way == Way::kReply;
     return;
   }
@@ -239,6 +240,7 @@ void Judge::after_event() {
   if (++events_ % kSometimes == 0 || is_time) {
     looked_at_ = world_.now();
     check_sleepers();
+    check_watches();
     check_suspects();
   }
   if (world_.now() - listened_at_ > plan_.timeout / 48) {

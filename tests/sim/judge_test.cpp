@@ -60,6 +60,17 @@ class JudgeTest : public ::testing::Test {
                           .believes = [this] { return believes; },
                           .lost = lost.get_token()});
   }
+  static session::Call get_call(const std::string& path, bool watches) {
+    session::Call call{.op = wire::Op::kGetData, .path = path};
+    wire::append_frame(call.frame, wire::RequestHeader{0, call.op}, wire::PathWatch{path, watches});
+    return call;
+  }
+  /// Past everything that keeps a session's own books in order.
+  void submit(const Session& session, session::Call call) {
+    world.run_until([&] { return session.state() == SessionState::kConnected; }, 5s);
+    world.host_of(session).enter(
+        [&](session::Machine& machine, Instant now) { machine.submit(std::move(call), now); });
+  }
   [[nodiscard]] std::string said() const {
     const auto& violation = judge.violation();
     return violation ? std::string(name(violation->invariant)) : "nothing";
@@ -272,6 +283,38 @@ TEST_F(JudgeTest, NobodySleepsBecauseAnotherLockIsHeld) {
   watch_for(10s);
 
   EXPECT_EQ(said(), "awake");
+}
+
+TEST_F(JudgeTest, WatchesThatBothSidesHaveAreWell) {
+  const Watcher hear = [](const WatchEvent&) {};
+  ASSERT_TRUE(hers.get("/locks/a", deadline_in(5s), hear));
+  ASSERT_TRUE(hers.get("/locks/a", deadline_in(5s), hear));
+  ASSERT_TRUE(hers.children("/locks/a", deadline_in(5s), hear));
+  world.run_for(1s);
+  world.cut(world.host_of(hers));
+  world.run_for(5s);
+  ASSERT_TRUE(his.set("/locks/a", "new", deadline_in(5s)));
+  world.run_for(1s);
+
+  EXPECT_EQ(said(), "nothing");
+  EXPECT_GT(judge.checks().at(static_cast<std::size_t>(Invariant::kWatches)), 0U);
+}
+
+TEST_F(JudgeTest, AWatchOfTheServersThatNobodyWaitsForIsNoticed) {
+  submit(hers, get_call("/locks/a", true));
+  world.run_for(5s);
+
+  EXPECT_EQ(said(), "watches");
+}
+
+TEST_F(JudgeTest, WhoeverWaitsForAnEventThatNoServerWillSendIsNoticed) {
+  session::Call call = get_call("/locks/a", false);
+  // What asks for such a watch is another request.
+  call.watch = session::WatchWish{.on = session::WatchOn::kPersistent, .watcher = [](auto&) {}};
+  submit(hers, std::move(call));
+  world.run_for(5s);
+
+  EXPECT_EQ(said(), "watches");
 }
 
 TEST_F(JudgeTest, PermitsAreTakenInTheOrderOfTheQueueInFront) {

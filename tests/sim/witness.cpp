@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "testing/sim_host.hpp"
+
 namespace latchkey::sim {
 namespace {
 
@@ -52,12 +54,14 @@ void Witness::fire(const std::string& path, On on, std::int64_t zxid) {
   if (armed == armed_.end()) return;
   for (const std::uint64_t link : armed->second) {
     const auto talk = talks_.find(link);
-    if (talk != talks_.end()) talk->second.due.emplace(armed->first, zxid);
+    if (talk == talks_.end()) continue;
+    talk->second.due.emplace(armed->first, zxid);
+    talk->second.set.erase(armed->first);
   }
   armed_.erase(armed);
 }
 
-void Witness::arm(std::uint64_t link, Talk& talk, const Watch& watch, std::int64_t zxid) {
+bool Witness::arm(std::uint64_t link, Talk& talk, const Watch& watch, std::int64_t zxid) {
   // What the server that answered had not seen yet fires it as well.
   std::int64_t cause = 0;
   if (const auto found = marks_.find(watch.first); found != marks_.end()) {
@@ -69,10 +73,25 @@ void Witness::arm(std::uint64_t link, Talk& talk, const Watch& watch, std::int64
     if (watch.second == On::kNode) consider(marks.created);
     consider(watch.second == On::kNode ? marks.changed : marks.children);
   }
-  if (cause == 0) {
-    armed_[watch].insert(link);
-  } else {
+  if (cause != 0) {
     talk.due.emplace(watch, cause);
+    return false;
+  }
+  armed_[watch].insert(link);
+  return true;
+}
+
+void Witness::set(std::uint64_t link, Talk& talk, const Request& request, std::int64_t zxid) {
+  constexpr std::size_t kAnyNumber = 1'000;
+  const Watches& before = before_[talk.client];
+  for (const Watch& watch : request.watches) {
+    if (!arm(link, talk, watch, zxid)) continue;
+    if (!request.restores()) {
+      ++talk.set[watch];
+      continue;
+    }
+    const auto known = before.find(watch);
+    talk.set[watch] = known == before.end() ? kAnyNumber : known->second;
   }
 }
 
@@ -81,9 +100,17 @@ void Witness::disarm(std::uint64_t link, Talk& talk, const Watch& watch, std::in
     armed->second.erase(link);
     if (armed->second.empty()) armed_.erase(armed);
   }
+  talk.set.erase(watch);
   // It was taken away from a server that had not come to the cause yet.
   const auto due = talk.due.find(watch);
   if (due != talk.due.end() && due->second > zxid) talk.due.erase(due);
+}
+
+void Witness::over(std::uint64_t link) {
+  const auto talk = talks_.find(link);
+  if (talk == talks_.end()) return;
+  if (!talk->second.set.empty()) before_[talk->second.client] = std::move(talk->second.set);
+  talks_.erase(talk);
 }
 
 // ---- The wire -----------------------------------------------------------------------------------
@@ -91,7 +118,9 @@ void Witness::disarm(std::uint64_t link, Talk& talk, const Watch& watch, std::in
 std::optional<Witness::Wrong> Witness::sent(const testing::Message& message) {
   const bool is_out_of_turn = message.xid == wire::kPingXid || message.xid == wire::kAuthXid;
   if (message.op == Op::kCreateSession) {
-    if (message.way == Way::kRequest) talks_[message.link];
+    if (message.way == Way::kRequest) {
+      talks_[message.link].client = message.host == nullptr ? 0 : message.host->number;
+    }
     return std::nullopt;
   }
   if (message.way == Way::kRequest) {
@@ -172,8 +201,7 @@ std::optional<Witness::Wrong> Witness::event(Talk& talk, const testing::Message&
   for (const Watch& watch : told) {
     talk.due.erase(watch);
     for (Request& request : talk.requests) {
-      const bool restores = request.op == Op::kSetWatches || request.op == Op::kSetWatches2;
-      if (restores) std::erase(request.watches, watch);
+      if (request.restores()) std::erase(request.watches, watch);
     }
   }
   if (cause != 0) return std::nullopt;
@@ -186,12 +214,10 @@ std::optional<Witness::Wrong> Witness::answer(Talk& talk, const testing::Message
   talk.requests.pop_front();
   const bool is_ok = message.err == Err::kOk;
   const bool is_set = is_ok || (request.op == Op::kExists && message.err == Err::kNoNode);
-  for (const Watch& watch : request.watches) {
-    if (request.op != Op::kRemoveWatches) {
-      if (is_set) arm(message.link, talk, watch, message.zxid);
-    } else if (is_ok) {
-      disarm(message.link, talk, watch, message.zxid);
-    }
+  if (request.op != Op::kRemoveWatches) {
+    if (is_set) set(message.link, talk, request, message.zxid);
+  } else if (is_ok) {
+    for (const Watch& watch : request.watches) disarm(message.link, talk, watch, message.zxid);
   }
   if (is_false(request, message)) {
     return Wrong{true, "an answer to " + std::string(wire::name(message.op)) + " " + request.path +

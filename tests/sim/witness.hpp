@@ -29,6 +29,12 @@ namespace latchkey::sim {
 /// Thread safety: one thread at a time.
 class Witness {
  public:
+  enum class On : std::uint8_t { kNode, kChildren };
+  using Watch = std::pair<std::string, On>;
+  /// With how many requests have asked for each since it was last set anew: as many may wait for
+  /// it.
+  using Watches = std::map<Watch, std::size_t>;
+
   struct Wrong {
     bool is_undurable = false;  ///< Otherwise events and answers are in the wrong order.
     std::string what;
@@ -39,11 +45,16 @@ class Witness {
 
   void applied(const tree::Record& record);
   [[nodiscard]] std::optional<Wrong> sent(const testing::Message& message);
-  void over(std::uint64_t link) { talks_.erase(link); }
+  void over(std::uint64_t link);
   /// Has an event for the connection still to come?
   [[nodiscard]] bool owes(std::uint64_t link) const {
     const auto talk = talks_.find(link);
     return talk != talks_.end() && !talk->second.due.empty();
+  }
+  /// Those that are set on the connection. Null if its beginning was not seen.
+  [[nodiscard]] const Watches* watches_of(std::uint64_t link) const {
+    const auto talk = talks_.find(link);
+    return talk == talks_.end() ? nullptr : &talk->second.set;
   }
   /// So many replies and events were held against the log.
   [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
@@ -56,22 +67,28 @@ class Witness {
     std::int64_t changed = 0;
     std::int64_t children = 0;
   };
-  enum class On : std::uint8_t { kNode, kChildren };
-  using Watch = std::pair<std::string, On>;
   struct Request {
     std::int32_t xid = 0;
     wire::Op op = wire::Op::kError;
     std::string path;
     std::vector<Watch> watches;  ///< That it sets, or takes away.
+
+    [[nodiscard]] bool restores() const {
+      return op == wire::Op::kSetWatches || op == wire::Op::kSetWatches2;
+    }
   };
   struct Talk {
+    std::uint64_t client = 0;
     std::deque<Request> requests;
     std::map<Watch, std::int64_t> due;  ///< Events that have to come, with their cause.
+    Watches set;
   };
 
   void ask(const testing::Message& message);
   void fire(const std::string& path, On on, std::int64_t zxid);
-  void arm(std::uint64_t link, Talk& talk, const Watch& watch, std::int64_t zxid);
+  /// False: it fires at once.
+  bool arm(std::uint64_t link, Talk& talk, const Watch& watch, std::int64_t zxid);
+  void set(std::uint64_t link, Talk& talk, const Request& request, std::int64_t zxid);
   void disarm(std::uint64_t link, Talk& talk, const Watch& watch, std::int64_t zxid);
   [[nodiscard]] std::optional<Wrong> event(Talk& talk, const testing::Message& message);
   [[nodiscard]] std::optional<Wrong> answer(Talk& talk, const testing::Message& message);
@@ -86,6 +103,7 @@ class Witness {
   std::unordered_map<std::string, Marks> marks_;
   std::map<Watch, std::set<std::uint64_t>> armed_;
   std::unordered_map<std::uint64_t, Talk> talks_;
+  std::unordered_map<std::uint64_t, Watches> before_;  ///< On the last connection of each client.
   std::uint64_t looked_at_ = 0;
 };
 
