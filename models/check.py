@@ -73,6 +73,15 @@ MODELS = {
         breaks("nobody sleeps for ever", "ANY_WRITER", "WATCH_ABSENT") +
         reaches("SHORTCUT_AFTER_A_WAIT", "READERS_TOGETHER", "CROWD_IN_FRONT",
                 "MIDDLE_LEFT_FIRST"),
+    "permits":
+        passes("", "RESIZES=2 FAULTS=1") +
+        breaks("enough at some moment", "COUNT_FIRST", "SIZE_FIRST") +
+        breaks("no more than there ever were", "COUNT_FIRST") +
+        breaks("in the order of arrival", "NO_QUEUE") +
+        breaks("no permit is idle", "COUNT_ALL", "WATCH_ONE", "NO_SIZE_WATCH", "NO_SECOND_LOOK") +
+        breaks("no deadlock", "COUNT_ALL", "ONE_BY_ONE") +
+        reaches("WAIT_FOR_TWO", "HELD_BEYOND_THE_SIZE", "WOKEN_BY_THE_SIZE", "ROBBED_AND_HELD",
+                "OLDER_LEFT_FIRST"),
     "commit":
         passes("") +
         breaks("durable", "DIRTY_READ", "REPLY_AT_ONCE", "STORED_EARLY", "GATHERED_COUNTS") +
