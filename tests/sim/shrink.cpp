@@ -8,6 +8,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// What strikes followers needs one.
+void take_follower(Plan& plan) {
+  using testing::Fault;
+  if (--plan.world.followers > 0) return;
+  for (std::vector<Fault>* const faults : {&plan.faults, &plan.rare_faults}) {
+    std::erase_if(*faults, [](Fault one) {
+      return one == Fault::kLag || one == Fault::kPartFollower || one == Fault::kDepose;
+    });
+  }
+}
+
 /// Everything that can be taken away from a plan in one step.
 std::vector<Plan> smaller(const Plan& plan) {
   std::vector<Plan> plans;
@@ -19,7 +30,7 @@ std::vector<Plan> smaller(const Plan& plan) {
   if (plan.length > 2s) propose([](Plan& one) { one.length /= 2; });
   if (plan.clients > 2) propose([](Plan& one) { --one.clients; });
   if (plan.contenders > 1) propose([](Plan& one) { --one.contenders; });
-  if (plan.world.followers > 0) propose([](Plan& one) { --one.world.followers; });
+  if (plan.world.followers > 0) propose(take_follower);
   if (plan.try_permille > 0) propose([](Plan& one) { one.try_permille = 0; });
   if (plan.cancel_permille > 0) propose([](Plan& one) { one.cancel_permille = 0; });
   for (std::size_t i = 0; i < plan.faults.size(); ++i) {
