@@ -103,7 +103,11 @@ void Operator::resize(const Site& site, int size) {
       return;
     }
     if (error->code() == Code::kNoNode) {
-      send(Create{Path(site.path), std::to_string(site.size), {}}, [](const Error*) {});
+      send(Create{Path(site.path), std::to_string(site.size), {}}, [this, &site](const Error* why) {
+        // Whoever waits for the size may be the only one who wants something there.
+        if (!is_tidying_ || why == nullptr || why->code() != Code::kNoNode) return;
+        send(Create{Path(site.path.substr(0, site.path.rfind('/'))), "", {}}, [](const Error*) {});
+      });
     }
     stage_.world.post(process_, kAgain, [this, &site] { resize(site, site.size); });
   };

@@ -29,8 +29,8 @@ namespace {
 constexpr std::array<std::uint64_t, 9> kRegressions = {16, 20, 22, 27, 63, 529, 719, 4'450, 4'862};
 
 /// The same with rarities and edges of time.
-constexpr std::array<std::uint64_t, 10> kLaterRegressions = {
-    33, 206, 5'026, 5'093, 5'251, 20'027, 20'114, 20'150, 20'697, 40'340};
+constexpr std::array<std::uint64_t, 11> kLaterRegressions = {
+    33, 206, 5'026, 5'093, 5'251, 20'027, 20'114, 20'150, 20'697, 40'340, 101'825};
 
 /// Few, and between them they meet every hazard that luck can meet; 15, 28, 176, 185, 247 and 443
 /// once showed a fault, too.
