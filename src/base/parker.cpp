@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
+#include <new>
 #include <vector>
 
 namespace latchkey::base {
@@ -69,7 +69,12 @@ void LateWakes::wake(std::shared_ptr<Parker> parker) {
   if (late == 0 || ended) return parker->wake();
   OfThread& mine = of_thread();
   // Who is awake looks before it sleeps.
-  if (parker != mine.parker) mine.to_wake.push_back(std::move(parker));
+  if (parker == mine.parker) return;
+  try {
+    mine.to_wake.push_back(parker);
+  } catch (const std::bad_alloc&) {
+    parker->wake();
+  }
 }
 
 }  // namespace latchkey::base

@@ -17,15 +17,19 @@ std::atomic<pid_t>* make_wiped_page() noexcept {
   const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return nullptr;
-  if (::madvise(page, size, MADV_WIPEONFORK) == 0) return new (page) std::atomic<pid_t>(0);
+  // Emulators have been seen to say yes to anything.
+  const bool wipes = ::madvise(page, size, MADV_WIPEONFORK) == 0 && ::madvise(page, size, -1) != 0;
+  if (wipes) return new (page) std::atomic<pid_t>(0);
   ::munmap(page, size);
   return nullptr;
 }
 
+/// Made before there are threads, which a fork could catch making it.
+std::atomic<pid_t>* const remembered = make_wiped_page();
+
 }  // namespace
 
 pid_t process_id() noexcept {
-  static std::atomic<pid_t>* const remembered = make_wiped_page();
   if (remembered == nullptr) return ::getpid();
   pid_t id = remembered->load(std::memory_order_relaxed);
   if (id != 0) return id;

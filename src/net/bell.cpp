@@ -11,8 +11,18 @@
 
 namespace latchkey::net {
 
+namespace {
+
+/// The thread's bell is gone. Apart from it, because other thread-local objects may still ask.
+thread_local bool bell_is_gone = false;
+
+}  // namespace
+
 struct BellOfThread {
-  ~BellOfThread() { delete bell; }
+  ~BellOfThread() {
+    delete bell;
+    bell_is_gone = true;
+  }
 
   Bell* get() {
     if (bell != nullptr && owner == process_id()) return bell;
@@ -29,6 +39,7 @@ struct BellOfThread {
 };
 
 Bell* Bell::of_this_thread() {
+  if (bell_is_gone) return nullptr;
   thread_local BellOfThread mine;
   return mine.get();
 }

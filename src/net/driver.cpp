@@ -86,15 +86,15 @@ void Driver::let_go() {
 // Around the machine.
 
 void Driver::enter(base::FunctionRef<void(session::Machine&, Instant)> task) {
-  static_cast<void>(work(Who::kAnybody, task));
+  // Destroyed last and without the lock: a closure of the user's may own the last handle.
+  Spent spent;
+  static_cast<void>(work(Who::kAnybody, task, spent));
 }
 
-bool Driver::work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task) {
+bool Driver::work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task, Spent& spent) {
   bool gather = false;
   bool start_callbacks = false;
   std::vector<std::function<void()>> posted;
-  // Destroyed last and without the lock: a closure of the user's may own the last handle.
-  std::vector<session::Machine::Spent> spent;
   {
     // Whoever has its answer will want the lock next.
     const base::LateWakes late;
@@ -292,7 +292,9 @@ void Driver::wait_for_line() {
     const auto serve = [&](session::Machine&, Instant now) LATCHKEY_REQUIRES(self->mutex_) {
       if (connection == self->connection_ && line == self->lines_) self->serve_line(now);
     };
-    if (self->work(Who::kIoThread, serve)) self->flush_for_all();
+    // As in enter(), and after the flush, for which those destructors may wait.
+    Spent spent;
+    if (self->work(Who::kIoThread, serve, spent)) self->flush_for_all();
   });
 }
 
@@ -353,7 +355,8 @@ void Driver::write(std::string& bytes, Instant now) {
 }
 
 void Driver::flush(Instant now) {
-  if (waiting_to_write_ || gathering_) return;
+  // The last words of a session do not wait for others: the process may be about to end.
+  if (waiting_to_write_ || (gathering_ && !machine_.is_ending())) return;
   std::size_t sent = 0;
   while (sent < unsent_.size() && !waiting_to_write_) {
     const ssize_t put = ::send(line_->socket(), unsent_.data() + sent, unsent_.size() - sent,

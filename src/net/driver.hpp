@@ -83,9 +83,11 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
 
   /// Nobody wants the session any more.
   void let_go();
+  using Spent = std::vector<session::Machine::Spent>;
   enum class Who { kAnybody, kIoThread };
   /// As enter(). True: the I/O thread has woken several, and has to flush_for_all().
-  [[nodiscard]] bool work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task);
+  [[nodiscard]] bool work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task,
+                          Spent& spent) LATCHKEY_EXCLUDES(mutex_);
 
   void carry_out(Instant now) LATCHKEY_REQUIRES(mutex_);
   void wait_for_timer() LATCHKEY_REQUIRES(mutex_);

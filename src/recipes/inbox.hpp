@@ -24,7 +24,7 @@ class Inbox {
       Item next = std::move(items_[i]);
       handle(next);
     }
-    items_ = {};
+    items_ = std::vector<Item>();
     busy_ = false;
   }
 
