@@ -47,12 +47,13 @@ void Contender::look_at_exchanged() { ask<action::Look>(asks_.look, reader_name(
 void Contender::exchanged_looked(const event::Looked& looked) {
   if (looked.answer.kind == Answer::Kind::kAmbiguous) return look_at_exchanged();
   const bool ok = looked.answer.kind == Answer::Kind::kOk;
-  if (ok && looked.owned) return exchanged_for(looked.czxid);
-  if (ok) {
-    const std::string stranger = reader_name();
-    owed_.insert(stranger);  // Another session's: not ours to delete, whatever its name (H04).
-    return exchange_lost(Code::kLost, stranger + " is there already, and not of our session");
+  const bool stranger = ok && !looked.owned;
+  if (stranger) owed_.insert(reader_name());  // Not ours to delete, whatever its name (H04).
+  if (leaving_) return leave();
+  if (stranger) {
+    return exchange_lost(Code::kLost, reader_name() + " is there already, and not of our session");
   }
+  if (ok) return exchanged_for(looked.czxid);
   if (looked.answer.code == Code::kNoNode) {
     return exchange_lost(Code::kLost,
                          "our queue entry " + reader_name() + " was deleted by another hand");

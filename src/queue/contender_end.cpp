@@ -70,6 +70,8 @@ std::string Contender::why_it_waits() const {
 void Contender::leave() {
   leaving_ = true;
   if (is_exchanging()) {
+    // A node has the reader's name; whose it is the answer will say: see exchanged_looked().
+    if (asks_.look != 0) return;
     // Perhaps it is there. The deletes run behind the exchange, or behind a new connection, where
     // the exchange can no longer happen (P7): so whatever of the two there is goes.
     withdraw(asks_.exchange);

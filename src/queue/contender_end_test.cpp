@@ -304,6 +304,17 @@ class DowngradeTest : public ContenderRig {
   void exchanged(Answer answer) {
     tell(event::Exchanged{last<action::Exchange>().ask, answer, 110});
   }
+  /// A node has the reader's name; the answer that says whose it is comes after the end.
+  void give_up_while_looking() {
+    downgrade();
+    exchanged(no(Code::kNodeExists));
+    tell(event::Cancel{Code::kCancelled});
+    EXPECT_EQ(last<action::Fail>().code, Code::kCancelled) << "the caller need not wait for it";
+    EXPECT_EQ(did<action::Lose>(), 1);
+    EXPECT_EQ(ever<action::Owe>(), 0);
+    tell(event::Looked{last<action::Look>().ask, kMaybe, false, 0});
+    EXPECT_EQ(did<action::Look>(), 1) << "asked again";
+  }
 };
 
 TEST_F(DowngradeTest, H44_ARefusalIsToldToTheWriterToo) {
@@ -354,6 +365,23 @@ TEST_F(DowngradeTest, H04_AStrangerWithTheReadersNameIsLeftAlone) {
   EXPECT_EQ(did<action::Lose>(), 1);
   ASSERT_EQ(ever<action::Owe>(), 1);
   EXPECT_EQ(last<action::Owe>().name, me_) << "the writer's entry, and nothing else";
+  EXPECT_TRUE(is_done());
+}
+
+TEST_F(DowngradeTest, H04_WhoGivesUpMeanwhileLearnsFirstThatItIsAStrangers) {
+  give_up_while_looking();
+  tell(event::Looked{last<action::Look>().ask, kOk, false, 90});
+
+  ASSERT_EQ(ever<action::Owe>(), 1);
+  EXPECT_TRUE(owes(me_));
+  EXPECT_TRUE(is_done());
+}
+
+TEST_F(DowngradeTest, H06_WhoGivesUpMeanwhileLeavesNeitherOfItsEntries) {
+  give_up_while_looking();
+  tell(event::Looked{last<action::Look>().ask, kOk, true, 90});
+
+  EXPECT_EQ(ever<action::Owe>(), 2);
   EXPECT_TRUE(is_done());
 }
 
