@@ -84,6 +84,38 @@ TEST_F(TreeStateTest, H79_AFoldedJournalGivesTheSameTree) {
   EXPECT_TRUE(tree_->knows(kSession));
 }
 
+/// The counter ends within a run; the folder has the new epoch, out of the journal and, folded, out
+/// of a snapshot.
+TEST_F(TreeStateTest, H82_AfterTheEndOfTheCounterTheFolderKnowsTheNewEpoch) {
+  for (const bool is_folded : {false, true}) {
+    tree::Record far;
+    far.kind = tree::Record::Kind::kNewEpoch;
+    far.zxid = tree_->applied_zxid() | 0xFFFF'FFF0;
+    const std::string bytes = encode(far);
+    const storage::Entry entry{far.zxid, bytes};
+    ASSERT_TRUE(journal_->append({&entry, 1}));
+    ASSERT_TRUE(tree_->replay(far.zxid, bytes));
+    ASSERT_TRUE(tree_->needs_epoch());
+    store(tree_->begin_epoch(3));
+    churn(is_folded ? 400 : 1);
+    const std::int64_t newest = tree_->applied_zxid();
+    ASSERT_GT(newest, far.zxid);
+    if (is_folded) {
+      tree::Tree other;
+      TreeState empty(other);
+      ASSERT_TRUE(journal_->fold(empty));
+    }
+
+    open();
+
+    EXPECT_EQ(journal_->recovered().items > 0, is_folded);
+    EXPECT_EQ(journal_->recovered().epoch, newest >> 32);
+    EXPECT_EQ(tree_->applied_zxid(), newest);
+    EXPECT_EQ(tree_->begin_epoch(4).zxid, ((newest >> 32) + 1) << 32);
+    open();  // That epoch was not stored.
+  }
+}
+
 TEST_F(TreeStateTest, H79_WhatDoesNotFitTheTreeIsDamage) {
   tree::Record stray;
   stray.zxid = tree_->applied_zxid() + 1;
