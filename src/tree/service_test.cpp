@@ -1,5 +1,6 @@
 #include "tree/service.hpp"
 
+#include <array>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -185,6 +186,26 @@ TEST_F(ServiceTest, H87_AWrongPasswordCostsNobodyButTheAttacker) {
   EXPECT_EQ(attacker.session.password, std::string(16, '\0'));
   EXPECT_FALSE(victim.closed);
   EXPECT_EQ(call(victim, Op::kExists, wire::PathWatch{"/", false}).header.err, Err::kOk);
+}
+
+/// Apache's is made of the id, which everybody can read (H87).
+TEST_F(ServiceTest, H87_APasswordIsMadeOfSecretsAndNotOfTheSessionsId) {
+  std::set<std::string> passwords;
+  std::set<std::int64_t> ids;
+  using Words = std::array<std::uint64_t, 3>;
+  for (const Words& words : {Words{4, 1, 2}, Words{4, 1, 3}, Words{4, 5, 2}}) {
+    ServiceOptions options = service->options();
+    options.secret = [words, next = 0U]() mutable { return words.at(next++); };
+    clients.clear();
+    service = std::make_unique<Service>(std::move(options));
+    service->start(moment());
+    Client& client = open();
+    passwords.insert(client.session.password.value());
+    ids.insert(client.session.session_id);
+  }
+
+  EXPECT_THAT(ids, SizeIs(1));
+  EXPECT_THAT(passwords, SizeIs(3));
 }
 
 TEST_F(ServiceTest, AClientThatHasSeenMoreThanWeHaveIsTurnedAway) {
