@@ -12,35 +12,13 @@
 #include "differential/runner.hpp"
 #include "differential/service_endpoint.hpp"
 #include "differential/shrink.hpp"
-#include "support/apache_server.hpp"
 
 namespace latchkey::differential {
 namespace {
 
-using test_support::ApacheOptions;
-using test_support::ApacheServer;
-
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-/// One server for all scripts: play() cleans up, and the JVM is slow to start.
-Endpoint& apache() {
-  static const auto server = [] {
-    ApacheOptions options;
-    options.tick_ms = 2'000;
-    options.min_session_timeout_ms = static_cast<int>(kMinTimeout.count());
-    options.max_session_timeout_ms = static_cast<int>(kMaxTimeout.count());
-    options.container_check_ms = 1'000'000'000;
-    options.java_flags = {"-Dzookeeper.DigestAuthenticationProvider.superDigest=" +
-                          std::string(kSuperDigest)};
-    auto started = std::make_unique<ApacheServer>(options);
-    started->start();
-    return started;
-  }();
-  static const std::unique_ptr<Endpoint> endpoint = socket_endpoint(server->connect_string());
-  return *endpoint;
 }
 
 /// One way to run ours, and how it is to be compared.
@@ -76,7 +54,7 @@ std::string report(std::uint64_t seed, const Contestant& contestant, Script scri
   Difference last = difference;
   const auto differs = [&](const Script& shorter) {
     const auto ours = contestant.make(seed);
-    const auto found = compare(play(shorter, apache(), Pace::kStepByStep),
+    const auto found = compare(play(shorter, apache_endpoint(), Pace::kStepByStep),
                                play(shorter, *ours, contestant.pace), contestant.grain);
     // Another one, at another step, is not the one to look for.
     if (!found || found->step + 1 != shorter.size()) return false;
@@ -95,7 +73,7 @@ TEST(Differential, H93_OursAndApacheCannotBeToldApart) {
   const std::uint64_t steps = from_environment("LATCHKEY_DIFFERENTIAL_STEPS", 800);
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     const Script script = make_script(seed, steps);
-    const Transcript expected = play(script, apache(), Pace::kStepByStep);
+    const Transcript expected = play(script, apache_endpoint(), Pace::kStepByStep);
     for (const Contestant& contestant : kContestants) {
       const auto ours = contestant.make(seed);
       const Transcript actual = play(script, *ours, contestant.pace);

@@ -46,4 +46,8 @@ class Endpoint {
 /// A server behind a socket: "127.0.0.1:2181".
 [[nodiscard]] std::unique_ptr<Endpoint> socket_endpoint(std::string address);
 
+/// Apache's, set up for play(). One for all scripts: play() cleans up, and the JVM is slow to
+/// start.
+[[nodiscard]] Endpoint& apache_endpoint();
+
 }  // namespace latchkey::differential
