@@ -129,12 +129,19 @@ void draw_switches(Plan& plan) {
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
+  Plan plan = draw_unswitched_plan(seed);
+  draw_switches(plan);
+  plan.is_unswitched = false;
+  return plan;
+}
+
+Plan draw_unswitched_plan(std::uint64_t seed) {
   Plan plan = draw_plain_plan(seed);
   draw_rarities(plan);
   draw_times(plan);
   plan.guards = Draw(seed, 4).chance(20);
-  draw_switches(plan);
   plan.is_plain = false;
+  plan.is_unswitched = true;
   return plan;
 }
 
@@ -177,8 +184,9 @@ double draw_drift(base::Random& luck) {
 }
 
 std::string command_for(const Plan& plan) {
-  return std::string("./dev sim ") + (plan.is_plain ? "--plain " : "") + "--seed " +
-         std::to_string(plan.seed) + " --seeds 1";
+  return std::string("./dev sim ") + (plan.is_plain ? "--plain " : "") +
+         (plan.is_unswitched ? "--unswitched " : "") + "--seed " + std::to_string(plan.seed) +
+         " --seeds 1";
 }
 
 std::string describe(const Plan& plan) {

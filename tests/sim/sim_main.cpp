@@ -32,6 +32,7 @@ struct Options {
   std::uint64_t seeds = 0;             ///< 0: as many as there is time for.
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   bool plain = false;
+  bool unswitched = false;
   bool twice = false;
   bool shrink = false;
   bool mutants = false;
@@ -122,7 +123,8 @@ class Search {
   }
 
   [[nodiscard]] Plan draw(std::uint64_t seed) const {
-    return options_.plain ? draw_plain_plan(seed) : draw_plan(seed);
+    if (options_.plain) return draw_plain_plan(seed);
+    return options_.unswitched ? draw_unswitched_plan(seed) : draw_plan(seed);
   }
 
   void work() {
@@ -270,6 +272,7 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", options.seeds, "How many, instead of a time")->option_text("N");
   app.add_option("--threads", options.threads, "How many worlds at a time")->option_text("N");
   app.add_flag("--plain", options.plain, "Without rarities, as the older regressions were found");
+  app.add_flag("--unswitched", options.unswitched, "Without rare paths inside the code");
   app.add_flag("--twice", options.twice, "Play every seed twice; the two must not differ");
   app.add_flag("--shrink", options.shrink, "Make a failing plan as small as possible");
 #ifdef LATCHKEY_MUTANTS
