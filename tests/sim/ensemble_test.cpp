@@ -38,7 +38,7 @@ TEST_F(EnsembleTest, AFollowerThatLagsShowsAnOldState) {
   EXPECT_TRUE(ann.exists("/a", soon())->has_value());
 }
 
-TEST_F(EnsembleTest, H02ASyncCatchesUpWithTheLeader) {
+TEST_F(EnsembleTest, H02_ASyncCatchesUpWithTheLeader) {
   world.lag(0, 10);
   ASSERT_TRUE(bob.create("/a", "", {}, soon()));
 
@@ -87,7 +87,7 @@ TEST_F(EnsembleTest, AClientThatHasSeenMoreThanAFollowerIsTurnedAway) {
   EXPECT_GE(world.follower(here).connections(), 1U);
 }
 
-TEST_F(EnsembleTest, H11AFollowerCutFromItsLeaderAnswersReadsWhileTheSessionRunsOut) {
+TEST_F(EnsembleTest, H11_AFollowerCutFromItsLeaderAnswersReadsWhileTheSessionRunsOut) {
   Mutex mine(ann, Path("/locks/a"));
   Mutex theirs(bob, Path("/locks/a"));
   const auto lease = mine.lock(soon());
@@ -115,7 +115,7 @@ TEST_F(EnsembleTest, AFollowerWithoutALeaderDropsItsClientsAfterTheSyncLimit) {
   EXPECT_TRUE(ann.wait_connected(deadline_in(10s)));
 }
 
-TEST_F(EnsembleTest, H04AWriteOverTheOldConnectionOfAMovedSessionIsRefused) {
+TEST_F(EnsembleTest, H04_AWriteOverTheOldConnectionOfAMovedSessionIsRefused) {
   struct Refusals final : Observer {
     void on_sent(const Message& message) override {
       if (message.way == Way::kReply && message.err == wire::Err::kSessionMoved) ++count;

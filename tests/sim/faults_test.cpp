@@ -58,7 +58,7 @@ TEST_F(FaultTest, ASilentDirectionKeepsTheConnectionAndDelaysWhatIsSent) {
   EXPECT_EQ(created, true);
 }
 
-TEST_F(FaultTest, H01ALostReplyToTheCreateLeavesOneEntryAndAGrant) {
+TEST_F(FaultTest, H01_ALostReplyToTheCreateLeavesOneEntryAndAGrant) {
   ASSERT_TRUE(mutex.lock(deadline_in(5s)));  // The directory is there from now on.
   world.drop_next(ann, Way::kReply, std::vector{wire::Op::kCreate, wire::Op::kCreate2});
 
@@ -133,7 +133,7 @@ TEST_F(FaultTest, AFaultCountsWhenItStrikes) {
   EXPECT_EQ(world.count(Fault::kClockRate), 1U);
 }
 
-TEST_F(FaultTest, H09AHolderThatIsPausedBeyondItsTimeoutFindsItsLeaseLost) {
+TEST_F(FaultTest, H09_AHolderThatIsPausedBeyondItsTimeoutFindsItsLeaseLost) {
   const auto lease = mutex.lock(deadline_in(5s));
   ASSERT_TRUE(lease);
   Mutex theirs(other, Path("/locks/a"));

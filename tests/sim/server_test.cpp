@@ -45,7 +45,7 @@ class Writer {
   int number_ = 0;
 };
 
-TEST(SimServer, H78WhatWasAcknowledgedSurvivesEveryKindOfCrash) {
+TEST(SimServer, H78_WhatWasAcknowledgedSurvivesEveryKindOfCrash) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     WorldOptions options = on_disk(seed);
     if (seed % 4 == 0) options.store = Store::kMemory;
@@ -96,7 +96,7 @@ TEST(SimServer, FoldsItsJournalAndRecoversFromTheSnapshot) {
   }
 }
 
-TEST(SimServer, H83AFullDiskEndsTheServerAndNobodyGetsAnAnswer) {
+TEST(SimServer, H83_AFullDiskEndsTheServerAndNobodyGetsAnAnswer) {
   World world(on_disk(2));
   Process& ann = world.start_process("ann");
   Session session = world.open(ann);
@@ -114,7 +114,7 @@ TEST(SimServer, H83AFullDiskEndsTheServerAndNobodyGetsAnAnswer) {
   EXPECT_TRUE(session.wait_connected(deadline_in(20s)));
 }
 
-TEST(SimServer, H84AFailedSyncEndsTheServer) {
+TEST(SimServer, H84_AFailedSyncEndsTheServer) {
   World world(on_disk(2));
   Session session = world.open(world.start_process("ann"));
   ASSERT_TRUE(session.wait_connected(deadline_in(5s)));
@@ -126,7 +126,7 @@ TEST(SimServer, H84AFailedSyncEndsTheServer) {
   EXPECT_FALSE(world.leader().is_up());
 }
 
-TEST(SimServer, H85NobodyExpiresBecauseTheServerWasHeldUp) {
+TEST(SimServer, H85_NobodyExpiresBecauseTheServerWasHeldUp) {
   World world({.seed = 2});
   Session session = world.open(world.start_process("ann"));
   ASSERT_TRUE(session.wait_connected(deadline_in(5s)));
@@ -157,7 +157,7 @@ TEST(SimServer, AStalledDiskHoldsUpWritesAndNotReads) {
   EXPECT_TRUE(created);
 }
 
-TEST(SimServer, H20AWipedServerKnowsNobody) {
+TEST(SimServer, H20_AWipedServerKnowsNobody) {
   World world({.seed = 2});
   Session session = world.open(world.start_process("ann"));
   ASSERT_TRUE(session.create("/a", "", {}, deadline_in(5s)));

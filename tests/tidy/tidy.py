@@ -303,11 +303,17 @@ def check_quotes(files: list[File]) -> Iterator[Finding]:
 
 
 HAZARD = re.compile(r"^\| (H\d+) [^|]*\|([^|]*)\|$", re.MULTILINE)
+GLUED = re.compile(r"(H\d+_)*H\d+[A-Za-z]")
 TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)")
 
 
 def check_hazards(files: list[File]) -> Iterator[Finding]:
     """docs/hazards.md names tests that exist, or says why there is none."""
+    for file in files:
+        for match in TEST.finditer(file.text) if file.is_code else ():
+            if GLUED.match(match[2]):
+                line = file.text.count("\n", 0, match.start()) + 1
+                yield Finding(file.path, line, "hazards", f"an id ends with _ in {match[2]}")
     tables = [file for file in files if file.path == rules.HAZARD_TABLE]
     if not tables:
         return
