@@ -285,6 +285,8 @@ class Judge final : public testing::Observer {
   using Place = std::pair<const std::int64_t, Entry>;
   /// The first in the queue and, if that is a reader, the readers right behind it.
   [[nodiscard]] static std::vector<const Place*> admissible(const Resource& resource);
+  /// Is there a reason to wait, for whoever is first in the queue?
+  [[nodiscard]] static bool may_sleep(const Resource& resource);
   [[nodiscard]] bool is_asleep(const Resource& resource, const Place& place);
   [[nodiscard]] bool is_idle(testing::SimHost& host);
   /// Is it connected, everything answered, and no event still to come?

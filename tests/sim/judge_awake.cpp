@@ -55,17 +55,35 @@ bool Judge::is_asleep(const Resource& resource, const Place& place) {
   if (std::ranges::any_of(resources_, has)) return false;
   for (const auto& [id, hold] : holds_) {
     if (std::ranges::find(hold.nodes, entry.path) != hold.nodes.end()) return false;
+    // An election does not name its node.
+    if (hold.nodes.empty() && hold.token.zxid() == zxid) return false;
   }
   return std::ranges::any_of(world_.hosts(), [&, owner = entry.owner](const auto& host) {
     return host->machine().session_id() == owner && is_idle(*host);
   });
 }
 
+bool Judge::may_sleep(const Resource& resource) {
+  switch (resource.sort) {
+    case Sort::kMutex:
+    case Sort::kRw:
+    case Sort::kRwHerd:
+    case Sort::kElection: return false;
+    // Who is first waits for permits, and nobody here knows for how many: certainly not if all that
+    // anybody ever asks for are free.
+    case Sort::kSemaphore:
+      return !resource.leases.empty() ||
+             (!resource.sizes.empty() && resource.sizes.back().second < resource.seats);
+    default: return true;
+  }
+}
+
 void Judge::check_sleepers() {
   for (Resource& resource : resources_) {
-    const bool is_plain = resource.sort == Sort::kMutex || resource.sort == Sort::kRw ||
-                          resource.sort == Sort::kRwHerd;
-    if (!is_plain) continue;
+    if (may_sleep(resource)) {
+      resource.asleep.clear();
+      continue;
+    }
     std::map<std::int64_t, Instant> asleep;
     for (const Place* const place : admissible(resource)) {
       checked(Invariant::kAwake);

@@ -18,6 +18,8 @@ constexpr const char* kElsewhere = "/locks/b/_c_00000000-0000-0000-0000-00000000
 constexpr const char* kPermit = "/pool/leases/_c_00000000-0000-0000-0000-00000000000e-lease-";
 constexpr const char* kAnotherPermit =
     "/pool/leases/_c_00000000-0000-0000-0000-000000000011-lease-";
+constexpr const char* kInFront = "/pool/locks/_c_00000000-0000-0000-0000-00000000000d-lock-";
+constexpr const char* kCandidate = "/locks/led/_c_00000000-0000-0000-0000-000000000013-latch-";
 constexpr const char* kReader = "/locks/rw/_c_00000000-0000-0000-0000-00000000000c-__READ__";
 
 Plan plan_of() {
@@ -26,15 +28,16 @@ Plan plan_of() {
   plan.sites = {{Sort::kMutex, "/locks/a"},
                 {Sort::kMutex, "/locks/b"},
                 {Sort::kRw, "/locks/rw"},
-                {Sort::kSemaphore, "/pool", 2}};
+                {Sort::kSemaphore, "/pool", 2},
+                {Sort::kElection, "/locks/led"}};
   return plan;
 }
 
 class JudgeTest : public ::testing::Test {
  protected:
   JudgeTest() {
-    for (const char* const path :
-         {"/locks", "/locks/a", "/locks/b", "/locks/rw", "/pool", "/pool/locks", "/pool/leases"}) {
+    for (const char* const path : {"/locks", "/locks/a", "/locks/b", "/locks/rw", "/locks/led",
+                                   "/pool", "/pool/locks", "/pool/leases"}) {
       EXPECT_TRUE(hers.create(path, "", {}, deadline_in(5s)));
     }
     lost.request_stop();
@@ -70,6 +73,12 @@ class JudgeTest : public ::testing::Test {
     world.run_until([&] { return session.state() == SessionState::kConnected; }, 5s);
     world.host_of(session).enter(
         [&](session::Machine& machine, Instant now) { machine.submit(std::move(call), now); });
+  }
+  /// For so long that whoever else has nothing on its way is seen to sleep.
+  void keep_busy(Session& session) {
+    for (const Instant end = world.now() + plan.timeout / 4; world.now() < end;) {
+      ASSERT_TRUE(session.sync("/", deadline_in(5s)));
+    }
   }
   [[nodiscard]] std::string said() const {
     const auto& violation = judge.violation();
@@ -259,10 +268,55 @@ TEST_F(JudgeTest, AReaderBehindAReaderThatHoldsDoesNotSleep) {
   announce(enter(hers, kReader), {2, 1, true});
   enter(his, kReader);
 
-  // She is busy, and he has nothing on its way.
-  for (const Instant end = world.now() + plan.timeout / 4; world.now() < end;) {
-    ASSERT_TRUE(hers.sync("/", deadline_in(5s)));
-  }
+  keep_busy(hers);
+
+  EXPECT_EQ(said(), "awake");
+}
+
+TEST_F(JudgeTest, ACandidateThatIsFirstAndDoesNotLeadSleeps) {
+  enter(his, kCandidate);
+
+  keep_busy(hers);
+
+  EXPECT_EQ(said(), "awake");
+}
+
+TEST_F(JudgeTest, WhoLeadsDoesNotSleepThoughItsTermNamesNoNode) {
+  const Created entry = enter(hers, kCandidate);
+  judge.granted({.client = 0,
+                 .process = &ann,
+                 .session = hers.id(),
+                 .shares = {{4, 1, false}},
+                 .token = Token(entry.stat->czxid),
+                 .believes = [] { return true; }});
+  enter(his, kCandidate);
+
+  keep_busy(his);
+
+  EXPECT_EQ(said(), "nothing");
+}
+
+TEST_F(JudgeTest, WhoIsFirstInFrontOfPermitsThatAreAllFreeSleeps) {
+  enter(his, kInFront);
+
+  keep_busy(hers);
+
+  EXPECT_EQ(said(), "awake");
+}
+
+TEST_F(JudgeTest, WhoIsFirstInFrontOfPermitsMayWaitForOneThatIsOutOrForMoreThanThereAre) {
+  const Created permit = enter(hers, kPermit);
+  enter(his, kInFront);
+  keep_busy(hers);
+  ASSERT_EQ(said(), "nothing") << "it may want both";
+  ASSERT_TRUE(hers.set("/pool", "1", deadline_in(5s)));
+  ASSERT_TRUE(hers.remove(Path(permit.path), deadline_in(5s)));
+  keep_busy(hers);
+  ASSERT_EQ(said(), "nothing") << "it may want two";
+
+  ASSERT_TRUE(hers.set("/pool", "2", deadline_in(5s)));
+  ASSERT_TRUE(his.sync("/", deadline_in(5s))) << "which proves his lease";
+  keep_busy(hers);
 
   EXPECT_EQ(said(), "awake");
 }
@@ -318,7 +372,7 @@ TEST_F(JudgeTest, WhoeverWaitsForAnEventThatNoServerWillSendIsNoticed) {
 }
 
 TEST_F(JudgeTest, PermitsAreTakenInTheOrderOfTheQueueInFront) {
-  enter(his, "/pool/locks/_c_00000000-0000-0000-0000-00000000000d-lock-");
+  enter(his, kInFront);
   announce(enter(hers, kPermit), {3, 1, false});
 
   EXPECT_EQ(said(), "server order");
@@ -326,7 +380,7 @@ TEST_F(JudgeTest, PermitsAreTakenInTheOrderOfTheQueueInFront) {
 
 TEST_F(JudgeTest, WhoWasRobbedOfItsPlaceTakesPermitsOnce) {
   const Created place = enter(hers, "/pool/locks/_c_00000000-0000-0000-0000-000000000010-lock-");
-  enter(his, "/pool/locks/_c_00000000-0000-0000-0000-00000000000d-lock-");
+  enter(his, kInFront);
   ASSERT_TRUE(his.remove(Path(place.path), deadline_in(5s)));
 
   announce(enter(hers, kPermit), {3, 1, false});

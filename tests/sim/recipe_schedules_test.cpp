@@ -140,9 +140,9 @@ TEST(Schedule, H10_WhoIsFirstHoldsAsSoonAsAnyAnswerProvesItsLease) {
 
 TEST(Schedule, H76_AnObserverAtAServerThatLagsIsShownNobodyOld) {
   Scene scene({.sites = {{Sort::kElection, "/locks/a"}}, .followers = 1, .servers_of_ann = {1}});
-  Election bobs(scene.bob.session, "/locks/a", {.id = "bob"});
-  scene.until([&] { return bobs.state() == ElectionState::kLeading; });
-  Election cyds(scene.cyd.session, "/locks/a", {.id = "cyd"});
+  Candidate bobs(scene.stage, scene.bob, 0);
+  scene.until([&] { return bobs.leads(); });
+  Candidate cyds(scene.stage, scene.cyd, 0);
   scene.settle();
   std::vector<std::string> seen;
   Token shown{0};
@@ -154,12 +154,12 @@ TEST(Schedule, H76_AnObserverAtAServerThatLagsIsShownNobodyOld) {
     seen.push_back((*leader)->id);
   };
   scene.world.lag(0, 1'000);
-  bobs.close();
-  scene.until([&] { return cyds.state() == ElectionState::kLeading; });
+  bobs.closes();
+  scene.until([&] { return cyds.leads(); });
 
   // What the follower has still shows bob. Others write all the time, so it never catches up.
-  for (int i = 0; i < 200; ++i) {
-    scene.world.post(scene.dan.process, i * 1ms, [&scene] {
+  for (int i = 0; i < 2'000; ++i) {
+    scene.world.post(scene.dan.process, i * 100us, [&scene] {
       Scene::mutex(scene.dan, "/others").lock_async(deadline_in(10s)).then([](Result<Lease>) {});
     });
   }
@@ -171,7 +171,7 @@ TEST(Schedule, H76_AnObserverAtAServerThatLagsIsShownNobodyOld) {
 
   EXPECT_EQ(seen, std::vector<std::string>{"cyd"});
   watch.reset();
-  cyds.close();
+  cyds.closes();
   scene.ends_having_met({76});
 }
 

@@ -1,5 +1,6 @@
 #include "sim/scene.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -21,6 +22,8 @@ Plan plan_of(Scene::Setup& setup) {
   plan.world.seed = setup.seed;
   plan.world.followers = setup.followers;
   plan.world.store = setup.store;
+  plan.world.fold_bytes = setup.fold_bytes;
+  plan.world.segment_bytes = std::min(plan.world.segment_bytes, setup.fold_bytes / 2);
   plan.world.service.tick = 100ms;
   plan.world.service.min_session_timeout = 1s;
   plan.sites = std::move(setup.sites);
@@ -101,8 +104,52 @@ void Person::lets_go() {
     is_lost = lease_->state() == LeaseState::kLost;
     stage_.lookout.lets_go(seen_, host(), is_lost, Lookout::Ending::kRelease);
     lease_->release();
-    lease_.reset();
   });
+  old_ = std::move(lease_);
+}
+
+void Person::lets_go_again() {
+  stage_.world.run_as(process, [&] {
+    if (old_->release() == Released::kAlreadyOver) stage_.lookout.releases_again();
+  });
+}
+
+Candidate::Candidate(const Stage& stage, Person& person, std::size_t site, ElectionOptions options)
+    : stage_(stage), person_(person), site_(site) {
+  options.id = person.process.name();
+  options.on_change = [this](const ElectionNews& news) { hear(news); };
+  election_ = std::make_shared<Election>(person.session, Path(stage.plan.sites.at(site).path),
+                                         std::move(options));
+}
+
+void Candidate::hear(const ElectionNews& news) {
+  end();
+  if (!election_ || news.state != ElectionState::kLeading) return;
+  if (terms_++ > 0) stage_.lookout.led_before();
+  const auto believes = [election = election_, token = *news.token] {
+    return election->state() == ElectionState::kLeading && election->token() == token;
+  };
+  hold_ = stage_.judge.granted({.process = &person_.process,
+                                .session = person_.session.id(),
+                                .shares = {Share{site_}},
+                                .token = *news.token,
+                                .believes = believes,
+                                .lost = news.over});
+}
+
+void Candidate::end() {
+  if (hold_) stage_.judge.ended(*std::exchange(hold_, std::nullopt));
+}
+
+void Candidate::resigns() {
+  end();
+  stage_.world.run_as(person_.process, [this] { election_->resign(); });
+}
+
+void Candidate::closes() {
+  end();
+  if (election_) stage_.world.run_as(person_.process, [this] { election_->close(); });
+  election_.reset();
 }
 
 Scene::Scene(Setup setup)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "latchkey/election.hpp"
 #include "latchkey/lease.hpp"
 #include "latchkey/lock.hpp"
 #include "latchkey/rw_lock.hpp"
@@ -28,6 +29,8 @@ class Person {
   /// As a writer: it becomes a reader.
   void reads_on(const RwLock& lock);
   void lets_go();
+  /// Of what it has let go of last.
+  void lets_go_again();
   /// As soon as its request is answered it lets its session go, in the very callback.
   void leaves_when_answered() { leaves_ = true; }
   [[nodiscard]] bool holds() const { return lease_ != nullptr; }
@@ -52,9 +55,37 @@ class Person {
   bool goes_on_ = false;
   bool leaves_ = false;
   std::shared_ptr<Lease> lease_;
+  std::shared_ptr<Lease> old_;
   Lookout::Hold seen_;
   Judge::HoldId hold_ = 0;
   std::optional<Code> error_;
+};
+
+/// Runs for leadership for a person, and says so to judge and lookout. Thread safety: one thread at
+/// a time.
+class Candidate {
+ public:
+  Candidate(const Stage& stage, Person& person, std::size_t site, ElectionOptions options = {});
+  ~Candidate() { closes(); }
+  Candidate(const Candidate&) = delete;
+  Candidate& operator=(const Candidate&) = delete;
+
+  [[nodiscard]] bool leads() const { return hold_.has_value(); }
+  /// How many terms it has had.
+  [[nodiscard]] int terms() const { return terms_; }
+  void resigns();
+  void closes();
+
+ private:
+  void hear(const ElectionNews& news);
+  void end();
+
+  Stage stage_;
+  Person& person_;
+  const std::size_t site_;
+  std::shared_ptr<Election> election_;
+  std::optional<Judge::HoldId> hold_;
+  int terms_ = 0;
 };
 
 /// A directed schedule: a small world with four people, told step by step what happens in it.
@@ -72,6 +103,7 @@ class Scene {
     std::vector<Site> sites = {{Sort::kMutex, "/locks/a"}};
     std::size_t followers = 0;
     testing::Store store = testing::Store::kMemory;
+    std::uint64_t fold_bytes = testing::WorldOptions{}.fold_bytes;
     std::chrono::milliseconds timeout{4'000};
     std::vector<std::size_t> servers_of_ann = {0};  ///< Everybody else talks to the leader.
     std::uint64_t seed = 1;
