@@ -50,6 +50,10 @@ class Client::Contender {
     }
     return draw(client_.plan_.hold) / 2;
   }
+  /// So long that the end comes anywhere between the first request and a grant.
+  [[nodiscard]] Duration draw_hurry() {
+    return draw({0us, 8 * client_.plan_.world.latency.most + client_.plan_.world.commit.most});
+  }
   void later(Duration span, void (Contender::*step)()) {
     client_.world_.post(client_.process_, span, [this, step] { (this->*step)(); });
   }
@@ -57,9 +61,12 @@ class Client::Contender {
   void want(std::size_t index) {
     const Choice& choice = client_.choices_[index];
     const bool tries = !owed_ && chance(client_.plan_.try_permille);
-    const Deadline deadline = deadline_in(owed_   ? kVeryLong
-                                          : tries ? Duration(5s)
-                                                  : draw(client_.plan_.patience));
+    const std::uint32_t hurries = owed_ ? 0 : client_.plan_.hurry_permille;
+    const bool is_hurried = hurries > 0 && chance(hurries);
+    const Deadline deadline = deadline_in(owed_        ? kVeryLong
+                                          : is_hurried ? draw_hurry()
+                                          : tries      ? Duration(5s)
+                                                       : draw(client_.plan_.patience));
     std::stop_source stop;
     if (!owed_ && chance(client_.plan_.cancel_permille)) {
       client_.world_.post(client_.process_, draw({0us, 20ms}),

@@ -118,12 +118,16 @@ void draw_sizes(Plan& plan) {
   if (draw.chance(60) && !has_long_requests) plan.max_request_bytes = 600;
 }
 
-/// Rare paths inside the code. The seeds that were in lists before do not end with a nine, so they
-/// mean what they did.
+/// Rare paths inside the code. The seeds that were in lists before do not end with a nine, or later
+/// with a two, so they mean what they did.
 void draw_switches(Plan& plan) {
-  if (plan.seed % 10 != 9) return;
+  const std::uint64_t end = plan.seed % 10;
+  if (end != 2 && end != 9) return;
   draw_sizes(plan);
   plan.relists = Draw(plan.seed, 6).chance(50);
+  if (end != 2) return;
+  if (Draw(plan.seed, 7).chance(50)) plan.hurry_permille = 400;
+  plan.twins = Draw(plan.seed, 8).chance(50);
 }
 
 }  // namespace
@@ -208,6 +212,8 @@ std::string describe(const Plan& plan) {
   if (plan.max_requests != usual.max_requests) text += "; few requests at a time";
   if (plan.max_request_bytes != usual.max_request_bytes) text += "; short requests";
   if (plan.relists) text += "; mutexes list on every wake";
+  if (plan.hurry_permille > 0) text += "; early time-outs";
+  if (plan.twins) text += "; twins";
   if (!plan.rare_faults.empty()) text += "; rarely:";
   for (const Fault fault : plan.rare_faults) {
     text += ' ';

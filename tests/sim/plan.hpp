@@ -60,14 +60,16 @@ struct Plan {
   // Rarities. They have a generator of their own, so that the rest of a plan is what it was before
   // there were any: see draw_plain_plan().
   std::vector<testing::Fault> rare_faults;
-  testing::Span rare_calm{};        ///< Between two of them.
-  bool resizes = false;             ///< Semaphores have a stored size, which changes.
-  bool observes = false;            ///< Whoever runs for leadership watches who leads as well.
-  std::uint32_t sick_permille = 0;  ///< Of health checks of a leader.
-  bool drifts = false;              ///< Clocks run at different rates, as much as is allowed for.
-  bool guards = false;              ///< Holders write under Lease::guard() as well.
-  std::string reason = {};          ///< What mutexes say about themselves; if long, records are.
-  bool relists = false;             ///< Whoever waits for a mutex lists again on every wake.
+  testing::Span rare_calm{};         ///< Between two of them.
+  bool resizes = false;              ///< Semaphores have a stored size, which changes.
+  bool observes = false;             ///< Whoever runs for leadership watches who leads as well.
+  std::uint32_t sick_permille = 0;   ///< Of health checks of a leader.
+  bool drifts = false;               ///< Clocks run at different rates, as much as is allowed for.
+  bool guards = false;               ///< Holders write under Lease::guard() as well.
+  std::string reason = {};           ///< What mutexes say about themselves; if long, records are.
+  bool relists = false;              ///< Whoever waits for a mutex lists again on every wake.
+  std::uint32_t hurry_permille = 0;  ///< Of requests that end within a few round trips.
+  bool twins = false;                ///< Some creates are carried out twice: see Twins.
   // Of each session.
   std::size_t max_requests = SessionOptions{}.max_requests;
   std::size_t max_request_bytes = SessionOptions{}.max_request_bytes;

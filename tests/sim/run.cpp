@@ -11,6 +11,7 @@
 
 #include "sim/client.hpp"
 #include "sim/nemesis.hpp"
+#include "sim/twins.hpp"
 
 namespace latchkey::sim {
 namespace {
@@ -50,6 +51,7 @@ class Play {
       clients_.push_back(std::make_unique<Client>(stage_, i));
       clients_.back()->start();
     }
+    if (plan_.twins) twins_.emplace(world_);
     Nemesis nemesis(stage_, clients_);
     nemesis.start();
     for (const Instant end = world_.now() + plan_.length; world_.now() < end;) {
@@ -59,6 +61,7 @@ class Play {
       judge_.check_followers();
     }
     nemesis.stop();
+    if (twins_) twins_->stop();
     if (!is_violated()) calm_down(nemesis);
     // The clients' handles go first: they belong to this world.
     const Outcome outcome = sum_up();
@@ -109,6 +112,7 @@ class Play {
     outcome.events = world_.events();
     outcome.holds = judge_.holds();
     outcome.stale_writes = judge_.stale_writes();
+    outcome.twins = twins_ ? twins_->made() : 0;
     for (std::size_t i = 0; i < testing::kFaults; ++i) {
       outcome.faults.at(i) = world_.count(static_cast<testing::Fault>(i));
     }
@@ -123,6 +127,7 @@ class Play {
   Judge judge_;
   Lookout lookout_;
   const Stage stage_{world_, judge_, lookout_, plan_};
+  std::optional<Twins> twins_;
   std::vector<std::unique_ptr<Client>> clients_;
 };
 

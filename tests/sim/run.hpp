@@ -18,6 +18,7 @@ struct Outcome {
   std::uint64_t events = 0;
   std::uint64_t holds = 0;
   std::uint64_t stale_writes = 0;  ///< Refused by the fence.
+  std::uint64_t twins = 0;
   std::array<std::uint64_t, testing::kFaults> faults{};
   std::array<std::uint64_t, kInvariants> checks{};
   Sightings sightings;

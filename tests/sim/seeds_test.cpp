@@ -43,6 +43,8 @@ constexpr std::array<std::uint64_t, 16> kQuick = {3,  11, 15,  24,  28,  35,  54
 /// Those that end with a nine have rare paths inside the code as well: tight bounds, and mutexes
 /// that list again on every wake.
 constexpr std::array<std::uint64_t, 2> kSwitched = {39, 129};
+/// Those that end with a two may have early time-outs and twins beside them.
+constexpr std::array<std::uint64_t, 3> kHurriedTwins = {52, 242, 362};
 
 class Seeds : public ::testing::TestWithParam<Plan> {};
 
@@ -73,6 +75,8 @@ std::string seed_of(const ::testing::TestParamInfo<Plan>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Quick, Seeds, ::testing::ValuesIn(plans(kQuick, draw_plan)), seed_of);
 INSTANTIATE_TEST_SUITE_P(Switched, Seeds, ::testing::ValuesIn(plans(kSwitched, draw_plan)),
+                         seed_of);
+INSTANTIATE_TEST_SUITE_P(HurriedTwins, Seeds, ::testing::ValuesIn(plans(kHurriedTwins, draw_plan)),
                          seed_of);
 INSTANTIATE_TEST_SUITE_P(Regression, Seeds,
                          ::testing::ValuesIn(plans(kRegressions, draw_plain_plan)), seed_of);
@@ -131,10 +135,38 @@ TEST(Luck, SomeSeedsHaveMutexesThatListAgainOnEveryWake) {
   }
 }
 
+TEST(Luck, InSomeSeedsRequestsTimeOutEarlyAtEveryStep) {
+  for (const std::uint64_t seed : kHurriedTwins) {
+    Plan plan = draw_plan(seed);
+    ASSERT_GT(plan.hurry_permille, 0U) << seed;
+    const Outcome switched = play(plan);
+    plan.hurry_permille = 0;
+    const Outcome usual = play(plan);
+
+    // Callers that gave up with their create unanswered.
+    EXPECT_GT(switched.sightings.of(6), usual.sightings.of(6)) << seed;
+  }
+}
+
+TEST(Luck, InSomeSeedsEntriesHaveTwins) {
+  for (const std::uint64_t seed : kHurriedTwins) {
+    Plan plan = draw_plan(seed);
+    ASSERT_TRUE(plan.twins) << seed;
+    const Outcome switched = play(plan);
+    plan.twins = false;
+    const Outcome usual = play(plan);
+
+    EXPECT_GT(switched.twins, 0U) << seed;
+    EXPECT_EQ(usual.twins, 0U) << seed;
+    EXPECT_NE(switched.trace, usual.trace) << seed;
+  }
+}
+
 TEST(Luck, TheSeedsOfTheOtherListsHaveNoSwitches) {
   const auto is_switched = [](const Plan& plan) {
     const SessionOptions usual;
-    return plan.relists || plan.max_requests != usual.max_requests ||
+    return plan.relists || plan.twins || plan.hurry_permille > 0 ||
+           plan.max_requests != usual.max_requests ||
            plan.max_request_bytes != usual.max_request_bytes;
   };
 

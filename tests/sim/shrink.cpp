@@ -49,6 +49,8 @@ std::vector<Plan> smaller(const Plan& plan) {
   if (plan.resizes) propose([](Plan& one) { one.resizes = false; });
   if (plan.guards) propose([](Plan& one) { one.guards = false; });
   if (plan.relists) propose([](Plan& one) { one.relists = false; });
+  if (plan.hurry_permille > 0) propose([](Plan& one) { one.hurry_permille = 0; });
+  if (plan.twins) propose([](Plan& one) { one.twins = false; });
   if (plan.observes) propose([](Plan& one) { one.observes = false; });
   for (std::size_t i = 0; i < plan.sites.size() && plan.sites.size() > 1; ++i) {
     propose(
