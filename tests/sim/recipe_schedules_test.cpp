@@ -175,5 +175,114 @@ TEST(Schedule, H76_AnObserverAtAServerThatLagsIsShownNobodyOld) {
   scene.ends_having_met({76});
 }
 
+TEST(Schedule, H74_ALeaderThatIsWellConnectedAndSickMakesWay) {
+  Scene scene({.sites = {{Sort::kElection, "/locks/a"}}});
+  bool is_well = true;
+  const auto is_healthy = [&] {
+    if (!is_well) scene.lookout.found_sick();
+    return is_well;
+  };
+  Candidate anns(scene.stage, scene.ann, 0, {.is_healthy = is_healthy, .health_period = 100ms});
+  scene.until([&] { return anns.leads(); });
+  Candidate bobs(scene.stage, scene.bob, 0);
+  scene.world.run_for(10s);
+  ASSERT_TRUE(anns.leads()) << "it was well all the time";
+
+  is_well = false;
+  scene.until([&] { return bobs.leads(); }, 1s);
+
+  EXPECT_FALSE(anns.leads());
+  EXPECT_EQ(scene.ann.session.state(), SessionState::kConnected);
+  bobs.closes();
+  anns.closes();
+  scene.ends_having_met({74});
+}
+
+/// How many entries there have been.
+std::int32_t entries(Scene& scene) {
+  return scene.world.leader().tree().nodes().find("/locks/a")->creates;
+}
+
+TEST(Schedule, H75_WhoResignsQueuesAgainBehindTheOthersAndOnlyOnce) {
+  Scene scene({.sites = {{Sort::kElection, "/locks/a"}}});
+  Candidate anns(scene.stage, scene.ann, 0);
+  scene.until([&] { return anns.leads(); });
+  Candidate bobs(scene.stage, scene.bob, 0);
+  scene.settle();
+  Candidate cyds(scene.stage, scene.cyd, 0);
+  scene.settle();
+
+  anns.resigns();
+  anns.resigns();
+  scene.until([&] { return bobs.leads(); });
+  anns.resigns();
+  scene.world.run_for(30s);
+  EXPECT_EQ(entries(scene), 4);
+  bobs.closes();
+  scene.until([&] { return cyds.leads(); });
+  cyds.closes();
+  scene.until([&] { return anns.leads(); });
+
+  EXPECT_EQ(anns.terms(), 2);
+  anns.closes();
+  scene.ends_having_met({75});
+}
+
+TEST(Schedule, H75_ConnectionsThatComeAndGoForTenMinutesMakeFewEntries) {
+  Scene scene({.sites = {{Sort::kElection, "/locks/a"}}});
+  Candidate anns(scene.stage, scene.ann, 0);
+  scene.until([&] { return anns.leads(); });
+  Candidate bobs(scene.stage, scene.bob, 0);
+  scene.settle();
+
+  for (const Instant end = scene.world.now() + 10min; scene.world.now() < end;) {
+    scene.world.cut(scene.ann.host());
+    scene.world.cut(scene.bob.host());
+    scene.settle();
+  }
+
+  EXPECT_LE(entries(scene), 10) << "of 6,000 connections";
+  scene.until([&] { return anns.leads() || bobs.leads(); });
+  EXPECT_NE(anns.leads(), bobs.leads());
+  anns.closes();
+  scene.until([&] { return bobs.leads(); });
+  bobs.closes();
+  scene.ends_having_met({});
+}
+
+TEST(Schedule, H18_ReadersDoNotFenceEachOtherAndALaterWriterFencesBoth) {
+  Scene scene({.sites = {{Sort::kRw, "/locks/a"}}});
+  const auto lock_of = [](const Person& person) { return RwLock(person.session, "/locks/a"); };
+  const Share one{0, 1, true};
+  scene.ann.wants(lock_of(scene.ann).read(), one);
+  scene.until_holds(scene.ann);
+  scene.bob.wants(lock_of(scene.bob).read(), one);
+  scene.until_holds(scene.bob);
+  const Token anns = scene.ann.lease().token();
+  const Token bobs = scene.bob.lease().token();
+  // As docs/guarantees.md wants it: only a writer's token raises the maximum.
+  Token largest{0};
+  const auto is_taken = [&](const Token& token, bool writes) {
+    if (token < largest) return false;
+    if (writes) largest = token;
+    return true;
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(is_taken(anns, false));
+    EXPECT_TRUE(is_taken(bobs, false));
+  }
+
+  // Both are paused in the middle of their work, and what they send is still under way.
+  scene.world.pause(scene.ann.process, 3 * scene.plan.timeout);
+  scene.world.pause(scene.bob.process, 3 * scene.plan.timeout);
+  scene.cyd.wants(lock_of(scene.cyd).write(), {0, kAllSeats, false});
+  scene.until_holds(scene.cyd);
+
+  EXPECT_TRUE(is_taken(scene.cyd.lease().token(), true));
+  EXPECT_FALSE(is_taken(anns, false));
+  EXPECT_FALSE(is_taken(bobs, false));
+  scene.ends_having_met({13, 18, 73});
+}
+
 }  // namespace
 }  // namespace latchkey::sim

@@ -96,16 +96,19 @@ void Person::hold(Lease lease) {
                                 lease_->nodes(), goes_on_, believes, lease_->lost()});
 }
 
-void Person::lets_go() {
+void Person::lets_go(Lookout::Ending ending) {
   if (!lease_) return;
   stage_.judge.ended(hold_);
   bool is_lost = false;
   stage_.world.run_as(process, [&] {
     is_lost = lease_->state() == LeaseState::kLost;
-    stage_.lookout.lets_go(seen_, host(), is_lost, Lookout::Ending::kRelease);
-    lease_->release();
+    stage_.lookout.lets_go(seen_, host(), is_lost, ending);
+    if (ending == Lookout::Ending::kRelease) {
+      lease_->release();
+      old_ = lease_;
+    }
+    lease_.reset();
   });
-  old_ = std::move(lease_);
 }
 
 void Person::lets_go_again() {

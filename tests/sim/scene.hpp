@@ -28,7 +28,7 @@ class Person {
   void cancels() { stop_.request_stop(); }
   /// As a writer: it becomes a reader.
   void reads_on(const RwLock& lock);
-  void lets_go();
+  void lets_go(Lookout::Ending ending = Lookout::Ending::kRelease);
   /// Of what it has let go of last.
   void lets_go_again();
   /// As soon as its request is answered it lets its session go, in the very callback.

@@ -111,6 +111,29 @@ TEST(Schedule, H06_WhoGivesUpWithItsCreateInDoubtLeavesNothing) {
   scene.ends_having_met({6});
 }
 
+TEST(Schedule, H07_ACreateInDoubtIsNotMistakenForThatOfAnotherAttemptOfTheSession) {
+  Scene scene;
+  scene.take(scene.ann);
+  Person beside(scene.ann, 0);
+  scene.world.drop_next(scene.ann.process, Way::kReply, Op::kCreate2);
+
+  beside.wants(Scene::mutex(beside));
+  scene.settle();
+  scene.bob.wants(Scene::mutex(scene.bob));
+  scene.world.run_for(2s);
+  EXPECT_FALSE(beside.holds()) << "the entry that it found is ann's";
+  EXPECT_EQ(scene.world.leader().tree().nodes().find("/locks/a")->children.size(), 3U);
+  const Token before = scene.ann.lease().token();
+  scene.ann.lets_go();
+  scene.until_holds(beside);
+
+  EXPECT_GT(beside.lease().token(), before);
+  EXPECT_FALSE(scene.bob.holds());
+  beside.lets_go();
+  scene.until_holds(scene.bob);
+  scene.ends_having_met({1, 7});
+}
+
 // ---- The lease ----------------------------------------------------------------------------------
 
 TEST(Schedule, H09_H23_ALeaseRunsOutByItsClockAndTheSessionLives) {
@@ -237,6 +260,40 @@ TEST(Schedule, H21_ALostDeleteLetsTheNextInWithoutExpiry) {
 
     scene.ends_having_met({21});
   }
+}
+
+TEST(Schedule, H24_ASecondReleaseDoesNotTouchTheNextHolder) {
+  Scene scene;
+  scene.take(scene.ann);
+  Person beside(scene.ann, 0);
+  beside.wants(Scene::mutex(beside));
+  scene.settle();
+  scene.ann.lets_go();
+  scene.until_holds(beside);
+
+  scene.ann.lets_go_again();
+  scene.settle();
+
+  EXPECT_EQ(scene.state_of(beside), LeaseState::kHeld);
+  EXPECT_EQ(scene.world.leader().tree().nodes().find("/locks/a")->children.size(), 1U);
+  beside.lets_go();
+  scene.ends_having_met({24});
+}
+
+TEST(Schedule, H52_ALeaseDestroyedWithoutAConnectionLetsTheNextInOnceThereIsOne) {
+  Scene scene;
+  scene.take(scene.ann);
+  scene.bob.wants(Scene::mutex(scene.bob));
+  scene.settle();
+  scene.lock_out(scene.ann);
+
+  scene.ann.lets_go(Lookout::Ending::kDestruction);
+  scene.settle();
+  EXPECT_FALSE(scene.bob.holds());
+  scene.let_back(scene.ann);
+  scene.until([&] { return scene.bob.holds(); }, scene.plan.timeout / 2);
+
+  scene.ends_having_met({52});
 }
 
 TEST(Schedule, H22_ADeleteDiesWithItsSession) {
@@ -644,6 +701,20 @@ TEST(Schedule, H73_AfterAHolderThatVanishedTheDelayIsWaitedOut) {
 }
 
 // ---- The server ---------------------------------------------------------------------------------
+
+TEST(Schedule, H79_RestartsFromSnapshotsAndWhatFollowsThemGiveTheSameTree) {
+  Scene scene({.store = testing::Store::kDisk, .fold_bytes = 2'048});
+
+  // The judge compares after each.
+  for (int i = 0; i < 20; ++i) {
+    scene.take(scene.ann);
+    scene.restart_server(10ms);
+    scene.ann.lets_go();
+    scene.settle();
+  }
+
+  scene.ends_having_met({79});
+}
 
 TEST(Schedule, H77_H80_H82_CrashesInTheMiddleOfACommit) {
   Scene scene({.store = testing::Store::kDisk});
