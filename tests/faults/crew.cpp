@@ -61,7 +61,6 @@ void Crew::launch(Member& member) {
   std::vector<std::string> words = {options_.program,
                                     who,
                                     member.connect,
-                                    options_.folder.string(),
                                     std::to_string(options_.timeout.count()),
                                     std::to_string(seeds_.next())};
   if (member.own_network) {
@@ -76,9 +75,23 @@ void Crew::launch(Member& member) {
   member.process->write("linked\n");
 }
 
+void Crew::set_to_work(Member& member) const {
+  member.process->write("work " + folder_.string() + '\n');
+}
+
+void Crew::work(std::filesystem::path folder) {
+  folder_ = std::move(folder);
+  for (Member& member : members_) {
+    // Nobody asks what passed; over hours it would be much.
+    for (const auto& link : member.links) link->log().clear();
+    set_to_work(member);
+  }
+}
+
 Crew::Member& Crew::choose(ClientFault fault, base::Random& random) {
   std::vector<Member*> able;
   for (Member& member : members_) {
+    if (fault == ClientFault::kKill && member.number < members_.size() / 2) continue;
     if (fault < ClientFault::kLinkDown || member.own_network) able.push_back(&member);
   }
   return *able.at(random.below(able.size()));
@@ -94,6 +107,7 @@ bool Crew::strike(ClientFault fault, milliseconds length, base::Random& random) 
       static_cast<void>(member.process->wait(deadline_in(60s)));
       pause_for(length);
       launch(member);
+      set_to_work(member);
       return true;
     case ClientFault::kStopShort:
     case ClientFault::kStopLong:
@@ -190,6 +204,12 @@ std::vector<std::string> Crew::leave() {
 std::vector<std::string> Crew::names() const {
   std::vector<std::string> result;
   for (const Member& member : members_) result.push_back('w' + std::to_string(member.number));
+  return result;
+}
+
+std::vector<pid_t> Crew::processes() const {
+  std::vector<pid_t> result;
+  for (const Member& member : members_) result.push_back(member.process->pid());
   return result;
 }
 

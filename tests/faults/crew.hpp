@@ -17,7 +17,6 @@ namespace latchkey::faults {
 
 struct CrewOptions {
   std::string program;                 ///< See worker.cpp.
-  std::filesystem::path folder;        ///< With a folder `histories` and the socket `store`.
   std::vector<std::string> addresses;  ///< Of the servers.
   std::chrono::milliseconds timeout{2'000};
   std::size_t size = 4;
@@ -28,6 +27,7 @@ struct CrewOptions {
 /// every other one lives in a network of its own.
 ///
 ///     Crew crew(options, network);
+///     crew.work(folder);
 ///     crew.strike(ClientFault::kKill, 100ms, random);
 ///     std::vector<std::string> troubles = crew.settle();
 ///
@@ -36,8 +36,11 @@ class Crew {
  public:
   Crew(CrewOptions options, const Network& network);
 
+  /// Everybody contends from now on. The folder has a folder `histories` and the socket `store`.
+  void work(std::filesystem::path folder);
+
   /// Does it to one of them, waits for its length, and undoes it. A client that was killed comes
-  /// back as another process. False: there was nothing that it could strike.
+  /// back as another process; the first half of them never is, and grows old. False: there was nothing that it could strike.
   [[nodiscard]] bool strike(ClientFault fault, std::chrono::milliseconds length,
                             base::Random& random);
 
@@ -49,6 +52,8 @@ class Crew {
 
   /// "w0" and so on.
   [[nodiscard]] std::vector<std::string> names() const;
+  /// In the same order.
+  [[nodiscard]] std::vector<pid_t> processes() const;
 
  private:
   struct Member {
@@ -62,6 +67,7 @@ class Crew {
 
   void add_links(Member& member) const;
   void launch(Member& member);
+  void set_to_work(Member& member) const;
   [[nodiscard]] bool strike_link(ClientFault fault, Member& member,
                                  std::chrono::milliseconds length, base::Random& random) const;
   void strike_network(ClientFault fault, const Member& member,
@@ -71,6 +77,7 @@ class Crew {
   const CrewOptions options_;
   const Network& network_;
   base::Random seeds_;
+  std::filesystem::path folder_;
   std::vector<Member> members_;
 };
 

@@ -25,7 +25,7 @@ enum class What {
   kRefused,   ///< The fenced store has seen a newer token.
   kCounted,   ///< The service acknowledged this number in the ledger. Number: it; text: the token.
   kAccepted,  ///< In the store's own history: it took this token.
-  kEnded,     ///< The process ends in order; nothing of it is open.
+  kEnded,     ///< The process is at rest; nothing of it is open.
 };
 
 /// One line: who did what, in which operation on which lock, at what time since boot. Processes

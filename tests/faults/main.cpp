@@ -29,7 +29,7 @@ constexpr const char* kUsage =
     "  --minutes N     how long in all, about (default 3)\n"
     "  --seconds N     instead: one round for each service, with faults for so long\n"
     "  --seed S        what the faults are drawn from (default: the time); each round adds one\n"
-    "  --service NAME  ensemble, embedded or standalone only (default: in turn)\n"
+    "  --service NAME  ensemble, embedded or standalone only (default: one after the other)\n"
     "  --workers N     client processes (default 4)\n"
     "  --server-fault NAME  no other fault of servers: cut-follower, disk-slow, ...\n"
     "  --no-fence      the store behind the locks takes old tokens: violations are to be expected\n"
@@ -111,7 +111,7 @@ Options parse(const std::vector<std::string>& words) {
 /// With faults for so long every one of a service's is dealt several times.
 constexpr auto kLong = 4min;
 
-/// How many rounds there are, and for how long each has faults.
+/// How many rounds each service has, one after the other, and for how long each has faults.
 struct Schedule {
   std::size_t rounds = 0;
   std::chrono::seconds length{0};
@@ -119,13 +119,13 @@ struct Schedule {
 
 Schedule schedule(const Options& options) {
   const std::size_t kinds = options.services.size();
-  if (options.seconds) return {kinds, std::chrono::seconds(*options.seconds)};
+  if (options.seconds) return {1, std::chrono::seconds(*options.seconds)};
   // A round takes a minute, some of it without faults: servers start, clients settle.
   constexpr auto kAround = 20s;
   const auto minutes = static_cast<std::size_t>(options.minutes);
   const std::size_t turns = std::max<std::size_t>(1, minutes / kinds);
   const auto each = std::chrono::seconds(60 * minutes / (turns * kinds));
-  return {turns * kinds, std::max<std::chrono::seconds>(each - kAround, 10s)};
+  return {turns, std::max<std::chrono::seconds>(each - kAround, 10s)};
 }
 
 template <class Counts>
@@ -173,10 +173,10 @@ class Run {
 
   int run() {
     const Schedule plan = schedule(options_);
-    std::cout << "real faults: " << plan.rounds << " rounds of " << plan.length.count()
-              << " s, seed " << options_.seed << '\n';
+    std::cout << "real faults: " << plan.rounds << " rounds for each service, of "
+              << plan.length.count() << " s, seed " << options_.seed << '\n';
     if (!network_.why_not().empty()) std::cout << "not done here: " << network_.why_not() << '\n';
-    for (std::size_t i = 0; i < plan.rounds; ++i) play(i, plan.length);
+    for (const ServiceKind kind : options_.services) play(kind, plan);
     std::cout << '\n';
     std::size_t violations = 0;
     bool misses = false;
@@ -196,10 +196,22 @@ class Run {
   }
 
  private:
-  void play(std::size_t number, std::chrono::seconds length) {
-    RoundOptions round;
-    round.kind = options_.services[number % options_.services.size()];
-    round.length = length;
+  /// On one stage, unless something is wrong with it. In the second half the servers grow old.
+  void play(ServiceKind kind, const Schedule& plan) {
+    Stage stage;
+    for (std::size_t i = 0; i < plan.rounds; ++i) {
+      RoundOptions round;
+      round.kind = kind;
+      round.length = plan.length;
+      round.spares = i >= (plan.rounds + 1) / 2;
+      round.last = i + 1 == plan.rounds;
+      if (!play(round, stage)) stage = {};
+    }
+  }
+
+  /// Whether all was well.
+  bool play(RoundOptions& round, Stage& stage) {
+    const std::size_t number = rounds_++;
     round.workers = options_.workers;
     round.seed = options_.seed + number;
     round.only = options_.only;
@@ -211,7 +223,7 @@ class Run {
 
     Progress progress(round.folder / "faults");
     auto running =
-        std::async(std::launch::async, [&] { return run_round(round, network_, progress); });
+        std::async(std::launch::async, [&] { return run_round(round, network_, stage, progress); });
     GrantCounter grants(round.folder / "histories");
     while (running.wait_for(5s) != std::future_status::ready) {
       tell(round, grants.count(), progress);
@@ -222,8 +234,11 @@ class Run {
                 << round.seed << ")\n"
                 << violation;
     }
+    std::cout << "round " << number << " (" << name(round.kind)
+              << "), at rest: " << to_text(stage.soak) << std::endl;
     if (report.violations.empty() && !options_.keep) std::filesystem::remove_all(round.folder);
     add(round, report);
+    return report.violations.empty();
   }
 
   void tell(const RoundOptions& round, std::uint64_t grants, const Progress& progress) const {
@@ -247,6 +262,7 @@ class Run {
   const Network& network_;
   const std::filesystem::path folder_;
   const Instant begun_ = BootClock::now();
+  std::size_t rounds_ = 0;
   std::map<ServiceKind, Total> totals_;
 };
 

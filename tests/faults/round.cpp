@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "crew.hpp"
 #include "latchkey/session.hpp"
 #include "pause.hpp"
 #include "support/eventually.hpp"
@@ -46,13 +45,13 @@ T must(Result<T> result) {
 
 class Round {
  public:
-  Round(const RoundOptions& options, const Network& network, Progress& progress)
+  Round(const RoundOptions& options, const Network& network, Stage& stage, Progress& progress)
       : options_(options),
         network_(network),
+        stage_(stage),
         progress_(progress),
-        random_(options.seed),
-        histories_(options.folder / "histories") {
-    std::filesystem::create_directories(histories_);
+        random_(options.seed) {
+    std::filesystem::create_directories(options_.folder / "histories");
   }
 
   RoundReport run() {
@@ -61,7 +60,7 @@ class Round {
     } catch (const std::exception& error) {
       complain("harness", error.what());
     }
-    const std::vector<Event> events = read_histories(histories_);
+    const std::vector<Event> events = read_histories(options_.folder / "histories");
     for (Violation& violation : check(events, rules_)) report_.violations.push_back(violation);
     report_.tally = tally(events);
     report_.faults = progress_.faults();
@@ -71,27 +70,48 @@ class Round {
  private:
   void play() {
     for (const Contended& lock : kAll) rules_.locks[lock.name] = {lock.capacity, lock.order};
-    const StoreService store(options_.folder / "store", histories_ / "store", options_.fence);
-    const auto service = make_service(options_.kind, options_.server);
-    service->start();
-    make_ledger(*service);
-    Crew crew({.program = options_.worker,
-               .folder = options_.folder,
-               .addresses = service->addresses(),
-               .timeout = options_.timeout,
-               .size = options_.workers,
-               .seed = random_.next()},
-              network_);
-    strike_both(*service, crew);
-    const std::string gap =
-        missing(options_.kind, network_.means(), options_.only, progress_.faults());
-    if (!gap.empty()) complain("harness", gap);
-    rules_.workers = crew.names();
-    for (const std::string& trouble : crew.settle()) complain("liveness", trouble);
+    if (!stage_.service) set_up();
+    work(options_.folder, [&] {
+      strike_both(*stage_.service, *stage_.crew);
+      const std::string gap =
+          missing(options_.kind, network_.means(), options_.only, progress_.faults());
+      if (!gap.empty()) complain("harness", gap);
+    });
+    rules_.workers = stage_.crew->names();
+    rules_.ledger = read_ledger(*stage_.service);
     // With the sessions still open: what they owe is not taken away by their end.
-    expect_quiet(*service);
-    for (const std::string& trouble : crew.leave()) complain("process", trouble);
-    rules_.ledger = read_ledger(*service);
+    expect_quiet(stage_.crew->names().size());
+    expect_no_growth();
+    if (!options_.last) return;
+    for (const std::string& trouble : stage_.crew->leave()) complain("process", trouble);
+    expect_quiet(0);
+  }
+
+  /// Everybody has every lock once, and nobody is struck: what they have then is what they need.
+  void set_up() {
+    stage_.service = make_service(options_.kind, options_.server);
+    stage_.service->start();
+    make_ledger(*stage_.service);
+    stage_.crew = std::make_unique<Crew>(CrewOptions{.program = options_.worker,
+                                                     .addresses = stage_.service->addresses(),
+                                                     .timeout = options_.timeout,
+                                                     .size = options_.workers,
+                                                     .seed = random_.next()},
+                                         network_);
+    work(options_.folder / "before", [] {});
+    expect_quiet(options_.workers);
+    expect_no_growth();
+  }
+
+  /// Everybody contends as long as `meanwhile` takes, and then rests.
+  template <class Meanwhile>
+  void work(const std::filesystem::path& folder, const Meanwhile& meanwhile) {
+    const std::filesystem::path histories = folder / "histories";
+    std::filesystem::create_directories(histories);
+    const StoreService store(folder / "store", histories / "store", options_.fence);
+    stage_.crew->work(folder);
+    meanwhile();
+    for (const std::string& trouble : stage_.crew->settle()) complain("liveness", trouble);
   }
 
   void complain(std::string rule, std::string what) {
@@ -113,6 +133,11 @@ class Round {
     return std::stoll(must(session.get(kLedger, deadline_in(60s))).data);
   }
 
+  [[nodiscard]] std::vector<ServerFault> faults_of_servers() const {
+    if (options_.only) return {*options_.only};
+    return options_.spares ? sparing_faults(options_.kind) : server_faults(options_.kind);
+  }
+
   /// Servers and clients are struck at the same time, each side by itself.
   void strike_both(Service& service, Crew& crew) {
     const Deadline end = deadline_in(options_.length);
@@ -120,8 +145,7 @@ class Round {
     std::thread servers([&, seed = random_.next()] {
       try {
         base::Random random(seed);
-        Deck<ServerFault> deck(
-            options_.only ? std::vector{*options_.only} : server_faults(options_.kind), random);
+        Deck<ServerFault> deck(faults_of_servers(), random);
         strike_until(end, Side::kServers, deck, random,
                      [&](ServerFault fault, milliseconds length) {
                        const std::string trouble = service.strike(fault, length, random);
@@ -163,26 +187,61 @@ class Round {
     }
   }
 
-  /// No entry and no watch is left, sooner or later: who was killed keeps its own until its session
-  /// has expired.
-  void expect_quiet(const Service& service) {
-    const auto quiet = [&](const char* key) {
-      return test_support::eventually([&] { return figure(service, key) == 0; }, deadline_in(60s));
+  /// No entry and no watch is left, and no session that nobody has open, sooner or later: who was
+  /// killed keeps its own until its session has expired.
+  void expect_quiet(std::size_t sessions) {
+    const Service& service = *stage_.service;
+    const auto most = [&](const char* key, std::size_t count) {
+      return test_support::eventually(
+          [&] {
+            const auto now = figure(service, key);
+            return now && *now <= static_cast<std::int64_t>(count);
+          },
+          deadline_in(60s));
     };
-    if (!quiet("zk_ephemerals_count")) {
+    if (!most("zk_ephemerals_count", 0)) {
       complain("orphans",
                "entries are left although nobody holds or waits:\n" + service.word("dump"));
     }
-    if (!quiet("zk_watch_count")) {
+    if (!most("zk_watch_count", 0)) {
       complain("watches", "watches are left although nobody waits:\n" + service.word("wchp"));
     }
+    // Each server of an ensemble knows the sessions of all.
+    if (!most("zk_global_sessions", sessions * service.addresses().size())) {
+      complain("sessions", "there are more than the " + std::to_string(sessions) +
+                               " that are open:\n" + service.word("dump"));
+    }
+  }
+
+  void expect_no_growth() {
+    const bool apache = options_.kind != ServiceKind::kEmbedded;
+    expect_no_growth("server", stage_.service->processes(), apache ? kApaches : kOurs);
+    const std::vector<std::string> names = stage_.crew->names();
+    const std::vector<pid_t> processes = stage_.crew->processes();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      expect_no_growth(names[i], {processes[i]}, kOurs);
+    }
+  }
+
+  /// What is being closed is gone sooner or later.
+  void expect_no_growth(const std::string& who, const std::vector<pid_t>& processes,
+                        const Allowance& allowance) {
+    std::vector<Usage>& readings = stage_.soak[who];
+    std::string found;
+    const auto at_rest = [&, before = readings] {
+      readings = before;
+      readings.push_back(usage_of(processes));
+      found = grown(readings, allowance);
+      return found.empty();
+    };
+    if (!test_support::eventually(at_rest, deadline_in(30s))) complain("leak", who + ": " + found);
   }
 
   const RoundOptions& options_;
   const Network& network_;
+  Stage& stage_;
   Progress& progress_;
   base::Random random_;
-  const std::filesystem::path histories_;
   Rules rules_;
   RoundReport report_;
   std::string broken_;  ///< Written by the servers' thread, read when it has ended.
@@ -227,8 +286,9 @@ Tally tally(std::span<const Event> events) {
   return result;
 }
 
-RoundReport run_round(const RoundOptions& options, const Network& network, Progress& progress) {
-  return Round(options, network, progress).run();
+RoundReport run_round(const RoundOptions& options, const Network& network, Stage& stage,
+                      Progress& progress) {
+  return Round(options, network, stage, progress).run();
 }
 
 }  // namespace latchkey::faults

@@ -4,15 +4,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checker.hpp"
+#include "crew.hpp"
 #include "network.hpp"
 #include "progress.hpp"
 #include "service.hpp"
+#include "soak.hpp"
 #include "store.hpp"
 #include "strike.hpp"
 
@@ -25,6 +28,8 @@ struct RoundOptions {
   std::size_t workers = 4;
   std::uint64_t seed = 0;
   std::optional<ServerFault> only;  ///< No other fault of a server.
+  bool spares = false;              ///< No server is ended, so that it grows old.
+  bool last = true;                 ///< In the end everybody leaves.
   FencedStore::Check fence = FencedStore::Check::kOn;
   std::filesystem::path folder;  ///< Exists and is empty; histories go to `histories` in it.
   std::string worker;            ///< The program of worker.cpp.
@@ -54,14 +59,24 @@ struct RoundReport {
   std::vector<Violation> violations;
 };
 
-/// One service and its clients from the start to the end: faults from two sides at once, everything
-/// healed, everybody served once more, nothing left behind, and the verdict over the histories.
+/// What lives on from round to round: a service, its clients, and what each process had at rest.
+/// In the order of destruction, clients go first.
+struct Stage {
+  std::unique_ptr<Service> service = nullptr;
+  std::unique_ptr<Crew> crew = nullptr;
+  Soak soak = {};
+};
+
+/// One round of faults from two sides at once; then everything is healed, everybody is served once
+/// more, nothing is left behind, no process has more than before the first fault, and there is the
+/// verdict over the histories. An empty stage is set up first. One with a violation is of no use.
 ///
+///     Stage stage;
 ///     Progress progress(options.folder / "faults");
-///     RoundReport report = run_round(options, network, progress);
+///     RoundReport report = run_round(options, network, stage, progress);
 ///
 /// Thread safety: one at a time; `progress` may be looked at meanwhile.
 [[nodiscard]] RoundReport run_round(const RoundOptions& options, const Network& network,
-                                    Progress& progress);
+                                    Stage& stage, Progress& progress);
 
 }  // namespace latchkey::faults

@@ -32,6 +32,7 @@ class StandaloneService : public Service {
   [[nodiscard]] std::vector<std::string> addresses() const override {
     return {server_.connect_string()};
   }
+  std::vector<pid_t> processes() override { return {server_.pid()}; }
 
   std::string strike(ServerFault fault, milliseconds length, base::Random& /*random*/) override {
     switch (fault) {
@@ -63,6 +64,13 @@ class EnsembleService : public Service {
     std::vector<std::string> result;
     for (std::size_t i = 0; i < ensemble_.size(); ++i) {
       result.push_back(ensemble_.connect_string(i));
+    }
+    return result;
+  }
+  std::vector<pid_t> processes() override {
+    std::vector<pid_t> result;
+    for (std::size_t i = 0; i < ensemble_.size(); ++i) {
+      result.push_back(ensemble_.member(i).pid());
     }
     return result;
   }
@@ -142,6 +150,7 @@ class EmbeddedService : public Service {
   [[nodiscard]] std::vector<std::string> addresses() const override {
     return {server_.connect_string()};
   }
+  std::vector<pid_t> processes() override { return {server_.pid()}; }
 
   std::string strike(ServerFault fault, milliseconds length, base::Random& /*random*/) override {
     switch (fault) {

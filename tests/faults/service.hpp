@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <memory>
 #include <string>
@@ -33,6 +35,9 @@ class Service {
 
   /// Of each server, as "127.0.0.1:2181".
   [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
+
+  /// Of each server, while all of them run.
+  [[nodiscard]] virtual std::vector<pid_t> processes() = 0;
 
   /// The answers of all servers to a four-letter word, one below the other.
   [[nodiscard]] std::string word(std::string_view word) const;

@@ -90,6 +90,16 @@ std::vector<ServerFault> server_faults(ServiceKind kind) {
   return faults;
 }
 
+std::vector<ServerFault> sparing_faults(ServiceKind kind) {
+  std::vector<ServerFault> faults = server_faults(kind);
+  std::erase_if(faults, [](ServerFault fault) {
+    return fault != ServerFault::kStopShort && fault != ServerFault::kStopLong &&
+           fault != ServerFault::kStopLeader && fault != ServerFault::kCutFollower &&
+           fault != ServerFault::kSlowDisk;
+  });
+  return faults;
+}
+
 std::optional<ServerFault> server_fault_named(std::string_view text) {
   for (int fault = 0; fault <= static_cast<int>(ServerFault::kSlowDisk); ++fault) {
     const auto one = static_cast<ServerFault>(fault);

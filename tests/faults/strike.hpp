@@ -59,6 +59,8 @@ struct Means {
 
 [[nodiscard]] std::vector<ClientFault> client_faults(const Means& means);
 [[nodiscard]] std::vector<ServerFault> server_faults(ServiceKind kind);
+/// Those after which every process of the service is still the same.
+[[nodiscard]] std::vector<ServerFault> sparing_faults(ServiceKind kind);
 /// Nothing: there is no such fault.
 [[nodiscard]] std::optional<ServerFault> server_fault_named(std::string_view text);
 

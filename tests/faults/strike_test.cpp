@@ -98,5 +98,16 @@ TEST(Strike, WhatARoundDidNotComeToIsNamed) {
             std::vector<std::string>{"cut"});
 }
 
+TEST(FaultKinds, SomeLeaveEveryProcessOfTheServiceAlive) {
+  EXPECT_THAT(sparing_faults(ServiceKind::kEmbedded),
+              UnorderedElementsAre(ServerFault::kStopShort, ServerFault::kStopLong,
+                                   ServerFault::kSlowDisk));
+  EXPECT_THAT(sparing_faults(ServiceKind::kStandalone),
+              UnorderedElementsAre(ServerFault::kStopShort, ServerFault::kStopLong));
+  EXPECT_THAT(sparing_faults(ServiceKind::kEnsemble),
+              UnorderedElementsAre(ServerFault::kStopShort, ServerFault::kStopLong,
+                                   ServerFault::kStopLeader, ServerFault::kCutFollower));
+}
+
 }  // namespace
 }  // namespace latchkey::faults

@@ -1,11 +1,12 @@
 // A client whose life is made hard: four threads that contend for a mutex, a read-write lock, a
 // semaphore and leadership, work under what they get, and write down everything.
 //
-//     fault_worker WHO CONNECT FOLDER TIMEOUT_MS SEED [NETWORK ADDRESS]
+//     fault_worker WHO CONNECT TIMEOUT_MS SEED [NETWORK ADDRESS]
 //
-// Its history goes to FOLDER/histories/WHO, its writes to the store at FOLDER/store. On "settle" it
-// takes every lock once more, patiently, and says "settled"; on "leave", or when its input ends, it
-// closes its session and ends. With NETWORK it moves into a network of its own, says "ready" and
+// On "work FOLDER" it begins; its history goes to FOLDER/histories/WHO, its writes to the store at
+// FOLDER/store. On "settle" it takes every lock once more, patiently, says "settled" and rests, with
+// its session open, until there is work again. On "leave", or when its input ends, it closes its
+// session and ends. With NETWORK it moves into a network of its own, says "ready" and
 // waits for "linked": then there is an interface of that name, which gets ADDRESS.
 #include <sched.h>
 
@@ -73,9 +74,9 @@ class Sessions {
 
 struct World {
   std::string who;
-  std::filesystem::path folder;
-  HistoryWriter history;
   Sessions sessions;
+  std::filesystem::path folder = {};
+  std::shared_ptr<const HistoryWriter> history = nullptr;  ///< Whoever may be late keeps it.
   std::atomic<bool> settling = false;
 };
 
@@ -83,20 +84,21 @@ struct World {
 class Note {
  public:
   Note(World& world, std::string lock, std::uint64_t number)
-      : world_(world), lock_(std::move(lock)), number_(number) {}
+      : history_(world.history), who_(world.who), lock_(std::move(lock)), number_(number) {}
 
   void add(What what, std::int64_t number = 0, std::string text = "-") const {
     add_at(now_ns(), what, number, std::move(text));
   }
   void add_at(std::int64_t at, What what, std::int64_t number, std::string text = "-") const {
-    world_.history.add({at, world_.who, number_, lock_, what, number, std::move(text)});
+    history_->add({at, who_, number_, lock_, what, number, std::move(text)});
   }
   [[nodiscard]] Event event(What what, std::int64_t number) const {
-    return {now_ns(), world_.who, number_, lock_, what, number, "-"};
+    return {now_ns(), who_, number_, lock_, what, number, "-"};
   }
 
  private:
-  World& world_;
+  std::shared_ptr<const HistoryWriter> history_;
+  const std::string who_;
   const std::string lock_;
   const std::uint64_t number_;
 };
@@ -417,8 +419,9 @@ bool move_to_network(const std::string& interface, const std::string& address) {
   return std::system(commands.c_str()) == 0;
 }
 
-int run(World& world, std::uint64_t seed) {
-  Random random(seed);
+/// Until the next line of input; then everybody settles.
+void work(World& world, Random& random) {
+  world.settling = false;
   std::vector<std::unique_ptr<Task>> tasks;
   tasks.push_back(std::make_unique<MutexTask>(world, random.next()));
   tasks.push_back(std::make_unique<RwTask>(world, random.next()));
@@ -426,15 +429,23 @@ int run(World& world, std::uint64_t seed) {
   tasks.push_back(std::make_unique<ElectionTask>(world, random.next()));
   std::vector<std::jthread> threads;
   for (const auto& task : tasks) threads.emplace_back([&task] { task->run(); });
-
   std::string line;
   static_cast<void>(!std::getline(std::cin, line));
   world.settling = true;
-  threads.clear();
-  std::cout << "settled" << std::endl;
-  static_cast<void>(!std::getline(std::cin, line));
+}
+
+int run(World& world, std::uint64_t seed) {
+  const std::string_view kWork = "work ";
+  Random random(seed);
+  for (std::string line; std::getline(std::cin, line) && line.starts_with(kWork);) {
+    world.folder = line.substr(kWork.size());
+    world.history = std::make_shared<HistoryWriter>(world.folder / "histories" / world.who);
+    work(world, random);
+    world.history->add({now_ns(), world.who, 0, "-", What::kEnded, 0, "-"});
+    world.history.reset();
+    std::cout << "settled" << std::endl;
+  }
   world.sessions.close();
-  world.history.add({now_ns(), world.who, 0, "-", What::kEnded, 0, "-"});
   return 0;
 }
 
@@ -444,16 +455,14 @@ int run(World& world, std::uint64_t seed) {
 int main(int argc, char** argv) {
   using namespace latchkey::faults;
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() != 5 && words.size() != 7) {
-    std::cerr << "usage: fault_worker WHO CONNECT FOLDER TIMEOUT_MS SEED [INTERFACE ADDRESS]\n";
+  if (words.size() != 4 && words.size() != 6) {
+    std::cerr << "usage: fault_worker WHO CONNECT TIMEOUT_MS SEED [INTERFACE ADDRESS]\n";
     return 2;
   }
-  if (words.size() == 7 && !move_to_network(words[5], words[6])) {
+  if (words.size() == 6 && !move_to_network(words[4], words[5])) {
     std::cerr << "no network of its own for " << words[0] << '\n';
     return 1;
   }
-  const std::filesystem::path folder = words[2];
-  World world{words[0], folder, HistoryWriter(folder / "histories" / words[0]),
-              Sessions(words[1], std::chrono::milliseconds(std::stoi(words[3])))};
-  return run(world, std::stoull(words[4]));
+  World world{words[0], Sessions(words[1], std::chrono::milliseconds(std::stoi(words[2])))};
+  return run(world, std::stoull(words[3]));
 }
