@@ -58,9 +58,7 @@ void Crew::add_links(Member& member) const {
 void Crew::launch(Member& member) {
   const std::string who =
       'w' + std::to_string(member.number) + '.' + std::to_string(member.starts++);
-  std::vector<std::string> words = {options_.program,
-                                    who,
-                                    member.connect,
+  std::vector<std::string> words = {options_.program, who, member.connect,
                                     std::to_string(options_.timeout.count()),
                                     std::to_string(seeds_.next())};
   if (member.own_network) {

@@ -40,7 +40,8 @@ class Crew {
   void work(std::filesystem::path folder);
 
   /// Does it to one of them, waits for its length, and undoes it. A client that was killed comes
-  /// back as another process; the first half of them never is, and grows old. False: there was nothing that it could strike.
+  /// back as another process; the first half of them never is, and grows old. False: there was
+  /// nothing that it could strike.
   [[nodiscard]] bool strike(ClientFault fault, std::chrono::milliseconds length,
                             base::Random& random);
 

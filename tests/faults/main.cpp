@@ -1,8 +1,9 @@
 // Real faults: clients as processes against real servers, both of which are killed, stopped, cut
 // off and denied their disk, and a verdict over what every client wrote down.
 //
-//     latchkey_faults [--minutes N | --seconds N] [--seed S] [--service NAME] [--workers N]
-//     [--server-fault NAME] [--no-fence] [--keep]
+//     latchkey_faults [--minutes N | --seconds N [--rounds N]] [--seed S] [--service NAME]
+//     [--workers N]
+//     [--workers N] [--server-fault NAME] [--no-fence] [--keep]
 //
 // Ends with 1 if a promise was broken, and says where the histories are, or if a long run did not
 // come to a fault. See docs/testing.md.
@@ -28,6 +29,7 @@ constexpr const char* kUsage =
     "usage: latchkey_faults [OPTIONS]\n"
     "  --minutes N     how long in all, about (default 3)\n"
     "  --seconds N     instead: one round for each service, with faults for so long\n"
+    "  --rounds N      with --seconds: so many rounds for each\n"
     "  --seed S        what the faults are drawn from (default: the time); each round adds one\n"
     "  --service NAME  ensemble, embedded or standalone only (default: one after the other)\n"
     "  --workers N     client processes (default 4)\n"
@@ -38,6 +40,7 @@ constexpr const char* kUsage =
 struct Options {
   int minutes = 3;
   std::optional<int> seconds;
+  int rounds = 1;
   std::uint64_t seed = static_cast<std::uint64_t>(
       std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1));
   std::vector<ServiceKind> services = {ServiceKind::kEnsemble, ServiceKind::kEmbedded,
@@ -84,6 +87,8 @@ Options parse(const std::vector<std::string>& words) {
       options.minutes = std::stoi(value);
     } else if (option == "--seconds") {
       options.seconds = std::stoi(value);
+    } else if (option == "--rounds") {
+      options.rounds = std::stoi(value);
     } else if (option == "--seed") {
       options.seed = std::stoull(value);
     } else if (option == "--service") {
@@ -96,7 +101,8 @@ Options parse(const std::vector<std::string>& words) {
       throw std::invalid_argument("no option " + option);
     }
   }
-  if (options.minutes < 1 || options.seconds.value_or(1) < 1 || options.workers < 1) {
+  if (options.minutes < 1 || options.seconds.value_or(1) < 1 || options.rounds < 1 ||
+      options.workers < 1) {
     throw std::invalid_argument("numbers start at 1");
   }
   for (const ServiceKind kind : options.services) {
@@ -119,7 +125,8 @@ struct Schedule {
 
 Schedule schedule(const Options& options) {
   const std::size_t kinds = options.services.size();
-  if (options.seconds) return {1, std::chrono::seconds(*options.seconds)};
+  if (options.seconds)
+    return {static_cast<std::size_t>(options.rounds), std::chrono::seconds(*options.seconds)};
   // A round takes a minute, some of it without faults: servers start, clients settle.
   constexpr auto kAround = 20s;
   const auto minutes = static_cast<std::size_t>(options.minutes);

@@ -21,6 +21,10 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Side = Progress::Side;
 
+/// Threads for callbacks end by themselves when nobody has called for five seconds. Later there is
+/// time to wait until they are gone; those that the first reading has could hide a leak.
+constexpr auto kIdle = 6s;
+
 /// The sum of a figure of `mntr` over all servers; nothing if one of them does not tell.
 std::optional<std::int64_t> figure(const Service& service, const std::string& key) {
   std::istringstream answer(service.word("mntr"));
@@ -100,6 +104,7 @@ class Round {
                                          network_);
     work(options_.folder / "before", [] {});
     expect_quiet(options_.workers);
+    pause_for(kIdle);
     expect_no_growth();
   }
 

@@ -51,8 +51,7 @@ std::string grown(std::span<const Usage> readings, const Allowance& allowance) {
   std::string found = growth("descriptors", first.descriptors, last.descriptors,
                              first.descriptors + allowance.descriptors);
   if (found.empty()) {
-    found =
-        growth("threads", first.threads, last.threads, first.threads + allowance.threads);
+    found = growth("threads", first.threads, last.threads, first.threads + allowance.threads);
   }
   if (!found.empty() || !allowance.memory) return found;
 
@@ -68,11 +67,17 @@ std::string grown(std::span<const Usage> readings, const Allowance& allowance) {
 
 std::string to_text(const Soak& soak) {
   std::string text;
+  const auto add = [&](std::int64_t first, std::int64_t last, const char* what) {
+    text += ' ' + std::to_string(first) + " > " + std::to_string(last) + what;
+  };
   for (const auto& [who, readings] : soak) {
+    const Usage& first = readings.front();
     const Usage& last = readings.back();
-    text += (text.empty() ? "" : "; ") + who + ": " + std::to_string(last.descriptors) +
-            " descriptors, " + std::to_string(last.threads) + " threads, " +
-            std::to_string(last.memory_kb) + " KiB";
+    text += (text.empty() ? "" : "; ") + who;
+    add(first.descriptors, last.descriptors, " descriptors,");
+    add(first.threads, last.threads, " threads,");
+    add(first.memory_kb, last.memory_kb, " KiB");
+    if (last.process != first.process) text += " in another process";
   }
   return text;
 }

@@ -56,7 +56,8 @@ inline constexpr std::int64_t kMemoryFloorKb = 2'048;
 /// Readings of every role, by its name.
 using Soak = std::map<std::string, std::vector<Usage>>;
 
-/// The last of each: "server: 14 descriptors, 5 threads, 3120 KiB; w0: ...".
+/// The first and the last of each: "server 14 > 14 descriptors, 5 > 5 threads, 1004 > 1120 KiB;
+/// ...".
 [[nodiscard]] std::string to_text(const Soak& soak);
 
 }  // namespace latchkey::faults

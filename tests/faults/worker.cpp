@@ -4,10 +4,10 @@
 //     fault_worker WHO CONNECT TIMEOUT_MS SEED [NETWORK ADDRESS]
 //
 // On "work FOLDER" it begins; its history goes to FOLDER/histories/WHO, its writes to the store at
-// FOLDER/store. On "settle" it takes every lock once more, patiently, says "settled" and rests, with
-// its session open, until there is work again. On "leave", or when its input ends, it closes its
-// session and ends. With NETWORK it moves into a network of its own, says "ready" and
-// waits for "linked": then there is an interface of that name, which gets ADDRESS.
+// FOLDER/store. On "settle" it takes every lock once more, patiently, says "settled" and rests,
+// with its session open, until there is work again. On "leave", or when its input ends, it closes
+// its session and ends. With NETWORK it moves into a network of its own, says "ready" and waits for
+// "linked": then there is an interface of that name, which gets ADDRESS.
 #include <sched.h>
 
 #include <atomic>
