@@ -2,7 +2,6 @@
 // off and denied their disk, and a verdict over what every client wrote down.
 //
 //     latchkey_faults [--minutes N | --seconds N [--rounds N]] [--seed S] [--service NAME]
-//     [--workers N]
 //     [--workers N] [--server-fault NAME] [--no-fence] [--keep]
 //
 // Ends with 1 if a promise was broken, and says where the histories are, or if a long run did not

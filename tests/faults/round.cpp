@@ -220,11 +220,11 @@ class Round {
 
   void expect_no_growth() {
     const bool apache = options_.kind != ServiceKind::kEmbedded;
-    expect_no_growth("server", stage_.service->processes(), apache ? kApaches : kOurs);
+    expect_no_growth("server", stage_.service->processes(), apache ? kApaches : kServers);
     const std::vector<std::string> names = stage_.crew->names();
     const std::vector<pid_t> processes = stage_.crew->processes();
     for (std::size_t i = 0; i < names.size(); ++i) {
-      expect_no_growth(names[i], {processes[i]}, kOurs);
+      expect_no_growth(names[i], {processes[i]}, kClients);
     }
   }
 

@@ -31,8 +31,10 @@ struct Allowance {
   bool memory = true;  ///< Whether memory is looked at.
 };
 
-/// Nothing of ours may be left over, not even one.
-inline constexpr Allowance kOurs{};
+/// Nothing may be left over, not even one.
+inline constexpr Allowance kClients{};
+/// The journal has its next file open from when the present one is half full.
+inline constexpr Allowance kServers{.descriptors = 1};
 /// A Java machine starts threads and opens files of its own when it finds that it needs them, and
 /// its heap is its own affair. What our clients may leave there are connections.
 inline constexpr Allowance kApaches{.descriptors = 16, .threads = 32, .memory = false};
@@ -41,8 +43,8 @@ inline constexpr Allowance kApaches{.descriptors = 16, .threads = 32, .memory = 
 /// stacks grow to what the worst moment wanted and stay there, and by then it has had such moments.
 inline constexpr std::size_t kWarmUp = 4;
 /// More than the most of the warm-up by this share, and by this much in any case, is a leak. Noise
-/// has an end (another arena, a larger buffer, each some hundred KiB); a leak has none and comes to
-/// any bound in a long run, so the bound is wide rather than clever.
+/// has an end (another arena, a larger buffer, the MiB of zeros with which the journal fills its
+/// next file); a leak has none and comes to any bound in a long run: it is wide rather than clever.
 inline constexpr double kMemoryShare = 0.25;
 inline constexpr std::int64_t kMemoryFloorKb = 2'048;
 

@@ -26,7 +26,7 @@ struct Found {
 };
 
 template <class Next>
-Found find_leak(std::size_t rounds, const Next& next, const Allowance& allowance = kOurs) {
+Found find_leak(std::size_t rounds, const Next& next, const Allowance& allowance = kClients) {
   std::vector<Usage> readings;
   for (std::size_t round = 1; round <= rounds; ++round) {
     readings.push_back(next(round));
@@ -39,16 +39,17 @@ Found find_leak(std::size_t rounds, const Next& next, const Allowance& allowance
 TEST(Soak, OneDescriptorOrThreadTooManyIsALeak) {
   Usage more = kUsual;
   more.descriptors = 15;
-  EXPECT_THAT(grown(std::vector{kUsual, more}, kOurs), HasSubstr("descriptors grew from 14 to 15"));
+  EXPECT_THAT(grown(std::vector{kUsual, more}, kClients),
+              HasSubstr("descriptors grew from 14 to 15"));
   more = kUsual;
   more.threads = 6;
-  EXPECT_THAT(grown(std::vector{kUsual, more}, kOurs), HasSubstr("threads grew from 5 to 6"));
+  EXPECT_THAT(grown(std::vector{kUsual, more}, kClients), HasSubstr("threads grew from 5 to 6"));
 }
 
 TEST(Soak, FewerThanAtFirstAreNone) {
   const Usage fewer{.process = 7, .descriptors = 12, .threads = 4, .memory_kb = 10};
-  EXPECT_THAT(grown(std::vector{kUsual, fewer}, kOurs), IsEmpty());
-  EXPECT_THAT(grown({}, kOurs), IsEmpty());
+  EXPECT_THAT(grown(std::vector{kUsual, fewer}, kClients), IsEmpty());
+  EXPECT_THAT(grown({}, kClients), IsEmpty());
 }
 
 TEST(Soak, DescriptorsAreHeldAgainstTheFirstWhicheverProcessHadThem) {
