@@ -155,8 +155,8 @@ struct Total {
 void print(ServiceKind kind, const Total& total, const std::vector<std::string>& unmet) {
   const Tally& tally = total.tally;
   std::cout << name(kind) << ": " << total.rounds << " rounds, " << total.length.count()
-            << " s of faults, " << tally.processes << " processes, " << total.violations
-            << " violations\n"
+            << " s of faults, " << tally.processes << " processes, those of each round, "
+            << total.violations << " violations\n"
             << "  acquisitions " << tally.acquisitions() << ": " << list(tally.granted) << '\n'
             << "  refused or given up: " << list(tally.failed) << '\n'
             << "  lost holds " << tally.lost << ", proofs of belief " << tally.proofs
