@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "recipes/commons.hpp"
+
 namespace latchkey::recipes {
 
 std::shared_ptr<Companions> Companions::of(session::Machine& machine, const std::string& directory,
@@ -10,14 +12,8 @@ std::shared_ptr<Companions> Companions::of(session::Machine& machine, const std:
   std::string key = "company";
   for (const std::string& part : {directory, name}) key += '\n' + part;
   for (const std::string& tag : extra_tags) key += '\n' + tag;
-  auto& commons = machine.commons();
-  auto company = std::static_pointer_cast<Companions>(commons[key].lock());
-  if (!company) {
-    std::erase_if(commons, [](const auto& item) { return item.second.expired(); });
-    company = std::make_shared<Companions>(machine, extra_tags);
-    commons[key] = company;
-  }
-  return company;
+  return common<Companions>(machine, key,
+                            [&] { return std::make_shared<Companions>(machine, extra_tags); });
 }
 
 Companions::Id Companions::join(Companion& one) {

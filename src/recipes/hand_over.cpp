@@ -7,6 +7,7 @@
 
 #include "queue/hand_over.hpp"
 #include "recipes/answer.hpp"
+#include "recipes/commons.hpp"
 #include "recipes/inbox.hpp"
 #include "recipes/misuse.hpp"
 #include "recipes/seat.hpp"
@@ -165,13 +166,8 @@ Result<void> HandOverRecipe::check() const {
 
 std::shared_ptr<Claim> HandOverRecipe::start(session::Machine& machine, queue::Wait wait,
                                              std::shared_ptr<Claimant> claimant) const {
-  auto& commons = machine.commons();
-  auto queue = std::static_pointer_cast<LocalQueue>(commons[key_].lock());
-  if (!queue) {
-    std::erase_if(commons, [](const auto& item) { return item.second.expired(); });
-    queue = std::make_shared<LocalQueue>(machine, limits_);
-    commons[key_] = queue;
-  }
+  const auto queue = common<LocalQueue>(
+      machine, key_, [&] { return std::make_shared<LocalQueue>(machine, limits_); });
   return queue->join(*below_, wait, std::move(claimant));
 }
 
