@@ -4,9 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <new>
 #include <vector>
+
+#include "base/time_left.hpp"
 
 namespace latchkey::base {
 namespace {
@@ -37,12 +38,7 @@ std::shared_ptr<Parker> Parker::of_this_thread() {
 void Parker::park_until(Deadline deadline) noexcept {
   std::uint32_t awake = kAwake;
   if (state_.compare_exchange_strong(awake, kAsleep, std::memory_order_acquire)) {
-    timespec left{};
-    if (!deadline.is_never()) {
-      const auto ns = std::max<std::int64_t>((deadline.at() - BootClock::now()).count(), 0);
-      left.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
-      left.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-    }
+    const timespec left = deadline.is_never() ? timespec{} : time_left(deadline);
     ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, kAsleep,
               deadline.is_never() ? nullptr : &left, nullptr, 0);
   }

@@ -4,9 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 
+#include "base/time_left.hpp"
 #include "net/threads.hpp"
 
 namespace latchkey::net {
@@ -52,12 +52,7 @@ void Bell::ring() const noexcept {
 }
 
 void Bell::wait(int socket, Deadline deadline) const noexcept {
-  timespec left{};
-  if (!deadline.is_never()) {
-    const auto ns = std::max<std::int64_t>((deadline.at() - BootClock::now()).count(), 0);
-    left.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
-    left.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-  }
+  const timespec left = deadline.is_never() ? timespec{} : base::time_left(deadline);
   pollfd both[] = {{socket, POLLIN, 0}, {event_, POLLIN, 0}};
   if (::ppoll(both, 2, deadline.is_never() ? nullptr : &left, nullptr) <= 0) return;
   if (both[1].revents == 0) return;
