@@ -26,6 +26,9 @@ class LATCHKEY_ANNOTATE(capability("mutex")) LocalMutex {
 
   void lock() LATCHKEY_ANNOTATE(acquire_capability()) { ::pthread_mutex_lock(&mutex_); }
   void unlock() LATCHKEY_ANNOTATE(release_capability()) { ::pthread_mutex_unlock(&mutex_); }
+  [[nodiscard]] bool try_lock() LATCHKEY_ANNOTATE(try_acquire_capability(true)) {
+    return ::pthread_mutex_trylock(&mutex_) == 0;
+  }
 
  private:
   pthread_mutex_t mutex_ = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
@@ -38,6 +41,9 @@ class LATCHKEY_ANNOTATE(scoped_lockable) LocalLock {
       : mutex_(mutex) {
     mutex_.lock();
   }
+  enum Taken { kTaken };
+  /// Of one that the calling thread has locked already.
+  LocalLock(LocalMutex& mutex, Taken) LATCHKEY_REQUIRES(mutex) : mutex_(mutex) {}
   ~LocalLock() LATCHKEY_ANNOTATE(release_capability()) { mutex_.unlock(); }
   LocalLock(const LocalLock&) = delete;
   LocalLock& operator=(const LocalLock&) = delete;

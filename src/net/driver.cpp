@@ -85,40 +85,64 @@ void Driver::let_go() {
 
 // Around the machine.
 
-void Driver::enter(base::FunctionRef<void(session::Machine&, Instant)> task) {
-  // Destroyed last and without the lock: a closure of the user's may own the last handle.
-  Spent spent;
-  static_cast<void>(work(Who::kAnybody, task, spent));
+void Driver::enter(Step task) {
+  After after = go_in(Who::kAnybody, task);
+  come_out(after);
 }
 
-bool Driver::work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task, Spent& spent) {
-  bool gather = false;
-  bool start_callbacks = false;
-  std::vector<std::function<void()>> posted;
-  {
-    // Whoever has its answer will want the lock next.
-    const base::LateWakes late;
-    const base::LocalLock lock(mutex_);
-    const Instant now = BootClock::now();
-    machine_.advance(now);
-    task(machine_, now);
-    carry_out(now);
-    // What it waits for may have come another way than through the socket.
-    if (reader_ != nullptr && reader_->thread != std::this_thread::get_id() &&
-        reader_->is_there()) {
-      reader_->bell->ring();
-    }
-    start_callbacks = std::exchange(start_callbacks_, false);
-    posted.swap(posted_);
-    spent = machine_.take_spent();
-    // Not before user code that may run on this thread and take its time.
-    gather =
-        who == Who::kIoThread && gathers_ && !start_callbacks && posted.empty() && late.count() > 1;
-    if (gather) gathering_ = true;
+void Driver::leave(Task& task) {
+  left_.put(task);
+  After nothing;
+  come_out(nothing);
+}
+
+Driver::After Driver::go_in(Who who, Step task) {
+  // Whoever has its answer will want the lock next.
+  const base::LateWakes late;
+  const base::LocalLock lock(mutex_);
+  return work(who, task, late);
+}
+
+Driver::After Driver::work(Who who, Step task, const base::LateWakes& late) {
+  const Instant now = BootClock::now();
+  machine_.advance(now);
+  for (Task* left = left_.take_all(); left != nullptr;) {
+    // It may be gone when it has run.
+    std::exchange(left, left->next)->run(machine_, now);
   }
-  if (start_callbacks) callbacks_->start();
-  for (std::function<void()>& posted_task : posted) executor_(std::move(posted_task));
-  return gather;
+  task(machine_, now);
+  carry_out(now);
+  // What it waits for may have come another way than through the socket.
+  if (reader_ != nullptr && reader_->thread != std::this_thread::get_id() && reader_->is_there()) {
+    reader_->bell->ring();
+  }
+  After after;
+  after.start_callbacks = std::exchange(start_callbacks_, false);
+  after.posted.swap(posted_);
+  after.spent = machine_.take_spent();
+  // Not before user code that may run on this thread and take its time.
+  after.gather = who == Who::kIoThread && gathers_ && !after.start_callbacks &&
+                 after.posted.empty() && late.count() > 1;
+  if (after.gather) gathering_ = true;
+  return after;
+}
+
+/// Whoever finds the lock taken leaves its task to us, who may have let go of it just now: so look,
+/// as long as there is something and nobody else is there to do it.
+void Driver::come_out(After& after) {
+  while (true) {
+    if (after.start_callbacks) callbacks_->start();
+    for (std::function<void()>& task : after.posted) executor_(std::move(task));
+    if (left_.is_empty()) return;
+    After next;
+    {
+      const base::LateWakes late;
+      if (!mutex_.try_lock()) return;
+      const base::LocalLock lock(mutex_, base::LocalLock::kTaken);
+      next = work(Who::kAnybody, [](session::Machine&, Instant) {}, late);
+    }
+    after = std::move(next);
+  }
 }
 
 void Driver::carry_out(Instant now) {
@@ -132,7 +156,8 @@ void Driver::carry_out(Instant now) {
     if (output.capacity() <= kOrdinary) spare_ = std::move(output);
     spare_.clear();
   }
-  if (!timer_open_) return;
+  // Whoever rings the timer is awake, and looks at the time when it flushes.
+  if (!timer_open_ || (gathering_ && !machine_.is_over())) return;
   if (machine_.is_over()) {
     timer_open_ = false;
     timer_.cancel();
@@ -292,9 +317,9 @@ void Driver::wait_for_line() {
     const auto serve = [&](session::Machine&, Instant now) LATCHKEY_REQUIRES(self->mutex_) {
       if (connection == self->connection_ && line == self->lines_) self->serve_line(now);
     };
-    // As in enter(), and after the flush, for which those destructors may wait.
-    Spent spent;
-    if (self->work(Who::kIoThread, serve, spent)) self->flush_for_all();
+    After after = self->go_in(Who::kIoThread, serve);
+    if (after.gather) self->flush_for_all();
+    self->come_out(after);
   });
 }
 

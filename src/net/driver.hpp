@@ -18,6 +18,7 @@
 #include <asio/io_context.hpp>
 
 #include "base/parker.hpp"
+#include "base/pile.hpp"
 #include "base/serial_queue.hpp"
 #include "base/thread_annotations.hpp"
 #include "net/bell.hpp"
@@ -54,6 +55,7 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
 
   void enter(base::FunctionRef<void(session::Machine&, Instant)> task) override
       LATCHKEY_EXCLUDES(mutex_);
+  void leave(Task& task) override LATCHKEY_EXCLUDES(mutex_);
   void post_in_order(std::function<void()> task) override LATCHKEY_REQUIRES(mutex_);
   void post(std::function<void()> task) override LATCHKEY_REQUIRES(mutex_);
   void post_apart(std::function<void()> task) override;
@@ -85,9 +87,21 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   void let_go();
   using Spent = std::vector<session::Machine::Spent>;
   enum class Who { kAnybody, kIoThread };
-  /// As enter(). True: the I/O thread has woken several, and has to flush_for_all().
-  [[nodiscard]] bool work(Who who, base::FunctionRef<void(session::Machine&, Instant)> task,
-                          Spent& spent) LATCHKEY_EXCLUDES(mutex_);
+  /// What is to be done without the lock after something was done with it.
+  struct After {
+    bool gather = false;  ///< The I/O thread has woken several, and has to flush_for_all().
+    bool start_callbacks = false;
+    std::vector<std::function<void()>> posted;
+    /// Destroyed last: a closure of the user's may own the last handle.
+    Spent spent;
+  };
+  using Step = base::FunctionRef<void(session::Machine&, Instant)>;
+  /// Runs what others have left here, then `task`, and sends what all of them have asked for.
+  [[nodiscard]] After work(Who who, Step task, const base::LateWakes& late)
+      LATCHKEY_REQUIRES(mutex_);
+  /// As enter().
+  [[nodiscard]] After go_in(Who who, Step task) LATCHKEY_EXCLUDES(mutex_);
+  void come_out(After& after) LATCHKEY_EXCLUDES(mutex_);
 
   void carry_out(Instant now) LATCHKEY_REQUIRES(mutex_);
   void wait_for_timer() LATCHKEY_REQUIRES(mutex_);
@@ -123,6 +137,8 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   const std::shared_ptr<session::View> view_;
   const Executor executor_;
   const std::shared_ptr<base::SerialQueue> callbacks_;
+
+  base::Pile<Task> left_;  ///< For whoever has the lock.
 
   base::LocalMutex mutex_;
   session::Machine machine_ LATCHKEY_GUARDED_BY(mutex_);

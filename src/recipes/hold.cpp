@@ -55,8 +55,11 @@ void Hold::failed(Error error) {
 }
 
 void Hold::lost(Code, std::function<void()> told) {
-  if (phase_ != Phase::kHeld) return told();
-  phase_ = Phase::kLost;
+  Phase held = Phase::kHeld;
+  if (!phase_.compare_exchange_strong(held, Phase::kLost)) {
+    claim_over_ = true;
+    return told();
+  }
   auto host = shared_host_.lock();
   if (!host) return told();  // Nobody is left who could hear it.
   host_.post([self = shared_from_this(), host = std::move(host), told = std::move(told)] {
@@ -135,6 +138,20 @@ Released Hold::release() noexcept {
   return how;
 }
 
+void Hold::let_go() noexcept {
+  if (host_.is_forked()) return;
+  Phase held = Phase::kHeld;
+  if (!phase_.compare_exchange_strong(held, Phase::kReleased)) return;
+  letting_go_ = shared_from_this();
+  host_.leave(*this);
+}
+
+void Hold::run(session::Machine&, Instant) {
+  const auto self = std::exchange(letting_go_, {});
+  const auto claim = claim_.lock();
+  if (claim && !claim_over_) claim->release({});
+}
+
 Result<void> Hold::release(Deadline deadline) {
   if (auto allowed = session::check_blocking(host_, "release"); !allowed) return allowed;
   // Shared, because the answer may come long after the deadline.
@@ -205,14 +222,14 @@ Lease::Lease(Lease&&) noexcept = default;
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   if (this != &other) {
-    if (hold_) hold_->release();
+    if (hold_) hold_->let_go();
     hold_ = std::move(other.hold_);
   }
   return *this;
 }
 
 Lease::~Lease() {
-  if (hold_) hold_->release();
+  if (hold_) hold_->let_go();
 }
 
 Token Lease::token() const noexcept {

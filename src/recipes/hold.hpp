@@ -19,10 +19,12 @@ namespace latchkey::recipes {
 /// It does not keep the session alive, because it may end with the machine held, and the session
 /// must not: whoever takes it out of there does, see keep_session().
 ///
-/// A hold ends once, by release or by loss, and only with the session's machine held: so the two
-/// never cross, and whoever finds it still on knows that its claim is there to be told.
+/// A hold ends once, by release or by loss. Its claim is told of the release with the session's
+/// machine held, which may be a little later (let_go()); a loss that comes in between is nobody's.
 /// Thread safety: any thread, except where a member says otherwise.
-class Hold final : public Claimant, public std::enable_shared_from_this<Hold> {
+class Hold final : public Claimant,
+                   public std::enable_shared_from_this<Hold>,
+                   private session::Host::Task {
  public:
   /// Gets the one answer, with the machine held.
   using Sink = std::function<void(Result<std::shared_ptr<Hold>>)>;
@@ -47,11 +49,15 @@ class Hold final : public Claimant, public std::enable_shared_from_this<Hold> {
   /// By the clock, read now. A loss it finds is final and gets announced.
   [[nodiscard]] LeaseState state() noexcept;
   Released release() noexcept;
+  /// As release(), for one who does not want to know what it came to: if another thread is with the
+  /// session it does the rest.
+  void let_go() noexcept;
   Result<void> release(Deadline deadline);
   Result<void> check(Deadline deadline);
 
   // Session strand only.
 
+  [[nodiscard]] bool is_waiting() const { return phase_ == Phase::kWaiting; }
   /// The caller no longer wants to wait.
   void cancel(Code code);
   /// The claim, if it holds at this moment.
@@ -69,6 +75,7 @@ class Hold final : public Claimant, public std::enable_shared_from_this<Hold> {
  private:
   enum class Phase { kWaiting, kRefused, kHeld, kLost, kReleased };
 
+  void run(session::Machine& machine, Instant now) override;
   void answer(Result<std::shared_ptr<Hold>> result);
   /// Declares the loss if the lease has run out. Session strand only.
   void check_clock(const session::Machine& machine, Instant now);
@@ -83,6 +90,8 @@ class Hold final : public Claimant, public std::enable_shared_from_this<Hold> {
   std::stop_source lost_;
   std::stop_source asked_;
   std::atomic<Phase> phase_{Phase::kWaiting};
+  std::shared_ptr<Hold> letting_go_;  ///< Ourselves, until the claim is told.
+  bool claim_over_ = false;           ///< It was lost before it was told. Session strand only.
 };
 
 }  // namespace latchkey::recipes

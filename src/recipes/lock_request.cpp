@@ -54,6 +54,29 @@ class Stops {
   std::vector<std::unique_ptr<Callback>> callbacks_;
 };
 
+/// A thread that waits for its answer. It is there until it has it: so whoever is with the session
+/// may start the claim on its behalf. Thread safety: session strand only.
+class Waiter final : public session::Host::Task {
+ public:
+  explicit Waiter(const Order& order) : order_(order) {}
+
+  void run(session::Machine& machine, Instant) override {
+    const auto hold = Hold::begin(*order_.recipe, machine, order_.wait, order_.deadline,
+                                  [this](Answer result) { slot_.set(std::move(result)); });
+    // With its answer the thread may have gone on, and we with it.
+    if (hold->is_waiting()) hold_ = hold;
+  }
+  void cancel() {
+    if (const auto hold = hold_.lock()) hold->cancel(Code::kCancelled);
+  }
+  [[nodiscard]] base::Slot<Answer>& slot() { return slot_; }
+
+ private:
+  const Order& order_;
+  base::Slot<Answer> slot_;
+  std::weak_ptr<Hold> hold_;
+};
+
 /// A request on its way whose answer goes to an executor. Thread safety: any thread.
 class Delivery : public std::enable_shared_from_this<Delivery> {
  public:
@@ -213,19 +236,13 @@ Result<Lease> LockRequest::wait() && {
   if (auto allowed = session::check_blocking(*host, "lock " + order->recipe->path()); !allowed) {
     return allowed.error();
   }
-  base::Slot<recipes::Answer> slot;
-  std::weak_ptr<recipes::Hold> waiting;
-  host->enter([&](session::Machine& machine, Instant) {
-    waiting = recipes::Hold::begin(*order->recipe, machine, order->wait, order->deadline,
-                                   [&](auto result) { slot.set(std::move(result)); });
-  });
+  recipes::Waiter waiter(*order);
+  host->leave(waiter);
   const recipes::Stops stops(order->stops, [&] {
     if (host->is_forked()) return;
-    host->enter([&](session::Machine&, Instant) {
-      if (const auto hold = waiting.lock()) hold->cancel(Code::kCancelled);
-    });
+    host->enter([&](session::Machine&, Instant) { waiter.cancel(); });
   });
-  return recipes::to_lease(*order, session::wait_for(*host, slot, order->deadline));
+  return recipes::to_lease(*order, session::wait_for(*host, waiter.slot(), order->deadline));
 }
 
 void LockRequest::then(Handler handler) && {

@@ -26,6 +26,19 @@ class Host {
   /// already.
   virtual void enter(base::FunctionRef<void(Machine&, Instant now)> task) = 0;
 
+  /// What may be left to another caller, see leave(). It has to live until it has run.
+  class Task {
+   public:
+    virtual ~Task() = default;
+    virtual void run(Machine& machine, Instant now) = 0;
+    Task* next = nullptr;  ///< For the host.
+  };
+  /// As enter(), but does not wait: if another caller is with the machine, that one runs the task
+  /// before it goes. Either way it runs before whatever enters from here on.
+  virtual void leave(Task& task) {
+    enter([&](Machine& machine, Instant now) { task.run(machine, now); });
+  }
+
   /// Runs user code on the executor once the machine is left, in the order of these calls. Only
   /// from within a task, a completion or a watcher.
   virtual void post_in_order(std::function<void()> task) = 0;
