@@ -25,9 +25,8 @@ void BootTimer::arm(Instant at) {
   if (at < armed_) set(at);
 }
 
-void BootTimer::arm(Instant at, Instant now) {
-  constexpr std::chrono::milliseconds kSoon(1);
-  if (at < armed_ || (armed_ < now + kSoon && at > now + kSoon)) set(at);
+void BootTimer::arm(Instant at, Instant soon) {
+  if (at < armed_ || (armed_ < soon && at > soon)) set(at);
 }
 
 void BootTimer::set(Instant at) {

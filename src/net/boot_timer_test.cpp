@@ -115,25 +115,25 @@ class RungTimer : public ::testing::Test {
 };
 
 TEST_F(RungTimer, ARingThatIsAboutToComeIsPutOff) {
-  timer.arm(moment + kHour, moment);
+  timer.arm(moment + kHour, moment + milliseconds(1));
 
   EXPECT_FALSE(has_rung(context, timer));
 }
 
-TEST_F(RungTimer, IsNotPutOffByWhoeverDoesNotTellTheTime) {
+TEST_F(RungTimer, IsNotPutOffByWhoeverDoesNotSayWhatIsSoon) {
   timer.arm(moment + kHour);
 
   EXPECT_TRUE(has_rung(context, timer));
 }
 
 TEST_F(RungTimer, ARingThatIsNotAboutToComeIsKept) {
-  timer.arm(moment + kHour, moment - milliseconds(1));
+  timer.arm(moment + kHour, moment);
 
   EXPECT_TRUE(has_rung(context, timer));
 }
 
 TEST_F(RungTimer, ARingIsKeptForAMomentThatIsAboutToComeAsWell) {
-  timer.arm(moment + kHour, moment + kHour - milliseconds(1));
+  timer.arm(moment + kHour, moment + kHour);
 
   EXPECT_TRUE(has_rung(context, timer));
 }
@@ -143,8 +143,8 @@ TEST(BootTimer, WhatWasPutOffCountsFromThenOn) {
   BootTimer timer(context);
   const Instant now = BootClock::now();
   timer.arm(now);
-  timer.arm(now + 2 * kHour, now);
-  timer.arm(now + milliseconds(5), now);
+  timer.arm(now + 2 * kHour, now + milliseconds(1));
+  timer.arm(now + milliseconds(5), now + milliseconds(1));
   Instant rang = Instant::min();
   timer.async_wait([&](const asio::error_code& error) {
     if (!error) rang = BootClock::now();

@@ -22,6 +22,12 @@ Executor default_executor() {
   return [](std::function<void()> task) { CallbackPool::shared().post(std::move(task)); };
 }
 
+// A ring that nobody wants any more costs the I/O thread a wake-up, to put it off costs a system
+// call. Whoever goes to sleep itself leaves no such ring behind; between two steps of a thread that
+// is awake only one that is about to come is worth the call.
+constexpr std::chrono::milliseconds kSoon(1);
+constexpr std::chrono::microseconds kVerySoon(100);
+
 std::string system_reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace
@@ -163,7 +169,7 @@ void Driver::carry_out(Instant now) {
     timer_.cancel();
     for (const auto& [endpoint, look_up] : look_ups_) look_up->cancel();
   } else {
-    timer_.arm(machine_.next_wake(), now);
+    timer_.arm(machine_.next_wake(), now + kVerySoon);
   }
 }
 
@@ -435,6 +441,7 @@ bool Driver::begin_waiting(Reader& reader) {
   }
   reader_ = &reader;
   watch_line();
+  if (timer_open_) timer_.arm(machine_.next_wake(), BootClock::now() + kSoon);
   return true;
 }
 

@@ -76,6 +76,8 @@ std::optional<Company::Entry> Company::entry_of(const std::string& child) const 
 
 void Company::listed(const std::vector<std::string>& children) {
   listed_.clear();
+  // It is good for those whose entries are in it, and whoever comes later has none in there.
+  if (members_.size() < 2) return;
   // That it is no queue at all is for each of them to see.
   if (std::find(children.begin(), children.end(), kLeases) != children.end()) return;
   for (const std::string& child : children) {

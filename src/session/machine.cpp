@@ -14,7 +14,7 @@ using wire::Op;
 namespace {
 
 /// What a thread takes to come back for the next lock, and not much more.
-constexpr std::chrono::microseconds kBreath(50);
+constexpr std::chrono::microseconds kBreath(200);
 
 }  // namespace
 

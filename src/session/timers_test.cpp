@@ -1,8 +1,13 @@
 #include "session/timers.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "base/random.hpp"
 
 namespace latchkey::session {
 namespace {
@@ -76,6 +81,33 @@ TEST_F(TimersTest, ATaskMayAddAndCancelOthers) {
   run(1);
 
   EXPECT_EQ(done, "c");
+}
+
+TEST_F(TimersTest, OutOfAnyNumberInAnyOrderTheRightOnesRunInOrder) {
+  base::Random random(7);
+  std::vector<std::pair<int, int>> left;  // Moment and order of making.
+  std::vector<std::pair<int, int>> ran;
+  std::vector<Timers::Id> ids;
+  for (int i = 0; i < 500; ++i) {
+    const int when = static_cast<int>(random.below(50));
+    left.emplace_back(when, i);
+    ids.push_back(timers.add(at(when), [&ran, when, i] { ran.emplace_back(when, i); }));
+  }
+  for (int i = 0; i < 250; ++i) {
+    const auto out = static_cast<std::ptrdiff_t>(random.below(left.size()));
+    timers.cancel(ids[static_cast<std::size_t>((left.begin() + out)->second)]);
+    left.erase(left.begin() + out);
+  }
+  std::sort(left.begin(), left.end());
+
+  for (int second = 0; second < 50; ++second) {
+    const auto next = std::find_if(left.begin(), left.end(),
+                                   [&](const auto& one) { return one.first >= second; });
+    EXPECT_EQ(timers.next(), next == left.end() ? Instant::max() : at(next->first));
+    run(second);
+  }
+
+  EXPECT_EQ(ran, left);
 }
 
 }  // namespace
