@@ -120,6 +120,7 @@ TEST_F(CompanyTest, H39_WhoHoldsInAnOldDirectoryProvesNothingAboutTheNew) {
 
 TEST_F(CompanyTest, H35_AnotherEntryOfOnesOwnNumberIsShown) {
   come(1, 5);
+  come(2, 6);
   const std::string twin = "_c_ffffffff-0000-4000-8000-000000000000-lock-0000000005";
   company_.listed({name_of(5), twin});
   EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(name_of(5), twin)));

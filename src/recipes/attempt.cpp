@@ -25,11 +25,9 @@ Attempt::Attempt(const std::shared_ptr<session::Host>& host, session::Machine& m
                       {plan.contender.directory, plan.acl, plan.parent, plan.base, plan.base_data},
                       std::move(claimant)),
       plan_(std::move(plan)),
-      contender_(plan_.contender, new_guid) {
-  if (!plan_.in_company) return;
-  const queue::Contender::Options& style = plan_.contender;
-  company_ = Companions::of(machine, style.directory, style.lock_name, style.extra_tags);
-  id_ = company_->join(*this);
+      contender_(plan_.contender, new_guid),
+      company_(plan_.company) {
+  if (company_) id_ = company_->join(*this);
 }
 
 void Attempt::step(const queue::Event& event) {

@@ -22,8 +22,8 @@ struct Plan {
   Parent parent = Parent::kContainer;
   std::string base = {};       ///< See Ground.
   std::string base_data = {};  ///< See Ground.
-  /// It has an entry that excludes all others, and waits for one queue only: see queue::Company.
-  bool in_company = false;
+  /// For an entry that excludes all others and waits for one queue only: see queue::Company.
+  std::shared_ptr<Companions> company = {};
 };
 
 /// One contender on one session: carries out what it asks for and tells it what came back.

@@ -48,9 +48,16 @@ std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait
   plan.contender.wait = wait;
   // Whoever waits out a delay keeps its place; what ends with the lease is the claim on top of it.
   if (style_.lock_delay.count() != 0) plan.contender.until = queue::Until::kNodeGoes;
-  plan.in_company = style_.contender.tag == queue::Tag::kLock &&
-                    style_.contender.watching == queue::Watching::kNearest &&
-                    style_.lock_delay.count() == 0 && wait == queue::Wait::kYes;
+  const bool in_company = style_.contender.tag == queue::Tag::kLock &&
+                          style_.contender.watching == queue::Watching::kNearest &&
+                          style_.lock_delay.count() == 0 && wait == queue::Wait::kYes;
+  if (in_company) {
+    if (!company_) {
+      company_ = Companions::of(machine, path(), style_.contender.lock_name,
+                                style_.contender.extra_tags);
+    }
+    plan.company = company_;
+  }
   return Attempt::start(host(), machine, std::move(plan), std::move(claimant));
 }
 

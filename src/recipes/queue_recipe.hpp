@@ -11,6 +11,7 @@
 #include "latchkey/node.hpp"
 #include "latchkey/path.hpp"
 #include "queue/contender.hpp"
+#include "recipes/companions.hpp"
 #include "recipes/recipe.hpp"
 
 namespace latchkey::recipes {
@@ -45,6 +46,7 @@ class QueueRecipe final : public Recipe {
   // Session strand only: what the last entry said. Whoever locks often says the same for a second.
   mutable std::int64_t said_at_ = -1;
   mutable std::string said_;
+  mutable std::shared_ptr<Companions> company_;  ///< Kept, so that it need not be found each time.
 };
 
 /// The recipe of a mutex: a queue, with the lock delay and the local hand-over it asks for.
