@@ -226,7 +226,7 @@ void Contender::decide() {
   std::vector<Place> places;
   places.reserve(children_.size());
   for (const std::string& child : children_) {
-    if (owed_.contains(child)) continue;
+    if (child == own_->name || owed_.contains(child)) continue;
     if (auto place = parse_place(child, options_.extra_tags)) places.push_back(std::move(*place));
   }
   Admission admission = admit(places, *own_);

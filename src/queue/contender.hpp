@@ -83,6 +83,7 @@ class Contender : EntryMachine<Action> {
 
   /// Has it a node in the queue, as far as it knows?
   [[nodiscard]] bool has_place() const { return own_.has_value(); }
+  [[nodiscard]] const std::optional<Place>& place() const { return own_; }
 
   /// For people and tests: "entering", "waiting for _c_…", "holding", ...
   [[nodiscard]] std::string describe() const;

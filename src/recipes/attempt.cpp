@@ -54,20 +54,20 @@ void Attempt::carry_out(action::Create& action) {
       created.name = last_part(reply->path);
       created.czxid = reply->stat.czxid;
     }
-    const auto place = queue::parse_place(created.name);
+    const std::string name = created.name;
     feed(std::move(created));
-    take_place(place);
+    take_place(name);
   });
 }
 
 // Among others of the session.
 
 /// What the contender made of its node is known by now: perhaps it has left already.
-void Attempt::take_place(const std::optional<queue::Place>& place) {
+void Attempt::take_place(const std::string& name) {
   if (!company_) return;
-  if (place && contender_.is_own(place->name)) {
-    entry_ = place->name;
-    return company_->is_at(id_, *place);
+  if (contender_.is_own(name)) {
+    entry_ = name;
+    return company_->is_at(id_, *contender_.place());
   }
   // It has to find out by itself.
   company_->goes_alone(id_);

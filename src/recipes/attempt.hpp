@@ -68,7 +68,7 @@ class Attempt : public DirectoryErrand<queue::Event>, private Companion {
   void is_due(std::optional<std::vector<std::string>> known) override;
   void companion_left(const std::string& name) override;
   void watch_yourself() override { feed(queue::event::Heartbeat{}); }
-  void take_place(const std::optional<queue::Place>& place);
+  void take_place(const std::string& name);
   void leave_company();
 
   using DirectoryErrand::carry_out;

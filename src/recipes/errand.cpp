@@ -1,5 +1,6 @@
 #include "recipes/errand.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -57,12 +58,12 @@ session::CallId Errand::submit(Ask ask, session::Call call, session::Completion 
   call.done = [self = weak_self().lock(), ask, op = call.op,
                path = session::is_reporting(host_) ? machine_.relative(call.path) : std::string(),
                done = std::move(done)](Outcome&& outcome) {
-    self->calls_.erase(ask);
+    std::erase_if(self->calls_, [&](const auto& call) { return call.first == ask; });
     session::report(self->host_, op, path, outcome);
     done(std::move(outcome));
   };
   const session::CallId id = machine_.submit(std::move(call), machine_.now());
-  calls_.emplace(ask, id);
+  calls_.emplace_back(ask, id);
   return id;
 }
 
@@ -75,7 +76,7 @@ session::WatchWish Errand::watch_wish(session::WatchOn on, Watcher happened) {
 }
 
 void Errand::withdraw(Ask ask) {
-  const auto call = calls_.find(ask);
+  const auto call = std::ranges::find(calls_, ask, &std::pair<Ask, session::CallId>::first);
   if (call != calls_.end()) machine_.withdraw(call->second, machine_.now());
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,7 +132,7 @@ class Errand : public Claim, public session::Member {
   Told unproven_;           ///< Waits until the lease is proven, or it is time to ask again.
   bool was_short_ = false;  ///< The last proof of ours left a lease, and too little of it.
   session::Timers::Id heartbeat_timer_ = 0;
-  std::map<queue::Ask, session::CallId> calls_;  ///< Unanswered.
+  std::vector<std::pair<queue::Ask, session::CallId>> calls_;  ///< Unanswered: a few.
   bool asked_to_let_go_ = false;                 ///< And not yet told.
 };
 

@@ -463,9 +463,9 @@ void Machine::log(LogLevel level, std::string text) {
 }
 
 void Machine::deliver(const Hooks& hooks) {
-  while (!notices_.empty()) {
-    Notice notice = std::move(notices_.front());
-    notices_.pop_front();
+  // What is done here may add to them.
+  for (std::size_t next = 0; next < notices_.size(); ++next) {
+    Notice notice = std::move(notices_[next]);
     if (auto* finished = std::get_if<Finished>(&notice)) {
       finished->done(std::move(finished->outcome));
       spent_.push_back({std::move(finished->done), {}});
@@ -487,6 +487,10 @@ void Machine::deliver(const Hooks& hooks) {
       }
     }
   }
+  // Their memory is used again, unless it was an unusual lot.
+  constexpr std::size_t kOrdinary = 1'024;
+  if (notices_.capacity() > kOrdinary) notices_ = std::vector<Notice>();
+  notices_.clear();
 }
 
 }  // namespace latchkey::session

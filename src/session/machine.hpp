@@ -432,7 +432,7 @@ class Machine {
   std::optional<std::size_t> dial_;
   bool hang_up_ = false;
   std::string output_;
-  std::deque<Notice> notices_;
+  std::vector<Notice> notices_;
   std::vector<Spent> spent_;
 };
 
