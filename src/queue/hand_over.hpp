@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -28,7 +29,7 @@ struct Claim {
 struct Withdraw {
   Code code;
 };
-/// Let go of the lock. By the release of `turn`; by nobody's, if the grant found nobody waiting.
+/// Let go of the lock. By the release of `turn`; by nobody's, if it is nobody's at the moment.
 struct GiveUp {
   std::optional<Turn> turn;
 };
@@ -42,21 +43,27 @@ struct Fail {
   Turn turn;
   Code code;
 };
-/// To the holder: the hold is over, not by its wish.
+/// The claim is over, not by our wish. To the holder, if there is one: so is the hold.
 struct Lose {
-  Turn turn;
+  std::optional<Turn> turn;
   Code code;
 };
 /// To the holder: somebody asks it to let go.
 struct AskToLetGo {
   Turn turn;
 };
-/// To the one who released: the lock was passed on, so there is nothing to wait for.
+/// To the one who released: the lock is the next one's or kept for it, so there is nothing to wait
+/// for.
 struct PassedOn {
   Turn turn;
 };
+/// Say Rang at this moment, or a little later. There is never more than one under way.
+struct RingAt {
+  Instant at;
+};
 
-using Action = std::variant<Claim, Withdraw, GiveUp, Grant, Fail, Lose, AskToLetGo, PassedOn>;
+using Action =
+    std::variant<Claim, Withdraw, GiveUp, Grant, Fail, Lose, AskToLetGo, PassedOn, RingAt>;
 
 // What a line is told.
 
@@ -83,8 +90,10 @@ struct Lost {
   Code code;
 };
 struct AskedToLetGo {};
+/// The answer to RingAt. Whatever has happened since, it comes.
+struct Rang {};
 
-using Event = std::variant<Join, Cancel, Release, Granted, Failed, Lost, AskedToLetGo>;
+using Event = std::variant<Join, Cancel, Release, Granted, Failed, Lost, AskedToLetGo, Rang>;
 
 }  // namespace latchkey::queue::hand_over
 
@@ -95,13 +104,21 @@ namespace latchkey::queue {
 /// bounded time, before the claim is given up and strangers get their turn (H70). A machine without
 /// I/O.
 ///
-///     idle ──► asking ──► held ──► idle, or asking again for those who wait
+///     idle ──► asking ──► held ◄──► kept
+///                │          └───────┴──► idle, or asking again for those who wait
 ///                └──► withdrawing ──► idle, or asking for those who came meanwhile
 ///
 /// Each turn hears exactly one of Grant and Fail, and after a Grant at most one Lose. While
-/// somebody waits there is a claim, and while the claim is held there is a holder: so nobody sleeps
-/// while the lock is free, and no lock is kept for nobody. One who would not wait joins only an
-/// idle line, and is otherwise refused with kBusy.
+/// somebody waits there is a claim, and while the claim is held there is a holder, or somebody
+/// waits and a Rang is on its way: so nobody sleeps for long while the lock is free, and no lock is
+/// kept for nobody. One who would not wait joins only a line that is idle or keeps the lock, and is
+/// otherwise refused with kBusy.
+///
+/// To wake a thread takes longer than most holds. So where those who let go come back at once, a
+/// release does not wake the first in line: the lock is kept for a breath, and whoever comes in
+/// that time has it. One who has been passed over for kPatience is not passed over any more. All
+/// who wait ahead of it have been passed over for as long, so it waits for their holds and the one
+/// under way, and nothing else. A kept lock counts as held: all the limits go on.
 ///
 /// When the claim is lost only the holder is told: the others have never held, and a new claim is
 /// made for them, on a session that may be over; then it fails, and all of them with it. A claim
@@ -111,7 +128,15 @@ namespace latchkey::queue {
 /// Thread safety: one thread at a time.
 class LocalLine {
  public:
-  explicit LocalLine(HandOver limits) : limits_(limits) {}
+  /// How long a lock is kept, and how soon somebody has to come for that to be worth it.
+  static constexpr Duration kBreath = std::chrono::microseconds(50);
+  /// For how long one who waits may be passed over, from the first time on.
+  static constexpr Duration kPatience = std::chrono::milliseconds(1);
+
+  /// May it keep the lock? Only where Rang comes by itself, whatever the callers do.
+  enum class Keeps { kNo, kYes };
+
+  LocalLine(HandOver limits, Keeps keeps) : limits_(limits), keeps_(keeps) {}
 
   [[nodiscard]] std::vector<hand_over::Action> step(const hand_over::Event& event, Instant now);
 
@@ -123,6 +148,13 @@ class LocalLine {
     kAsking,       ///< The claim has not been answered.
     kWithdrawing,  ///< Nor this one, but those who wanted it are gone.
     kHeld,         ///< By `holder_`.
+    kKept,         ///< By nobody, until `kept_until_`; somebody waits.
+  };
+
+  struct Waiter {
+    hand_over::Turn turn;
+    Wait wait;
+    Instant passed_over_since = Instant::max();
   };
 
   void on(const hand_over::Join& join);
@@ -132,22 +164,34 @@ class LocalLine {
   void on(const hand_over::Failed& failed);
   void on(const hand_over::Lost& lost);
   void on(const hand_over::AskedToLetGo&);
+  void on(const hand_over::Rang&);
 
-  [[nodiscard]] bool may_pass_on(Instant lease_until) const;
+  [[nodiscard]] bool may_pass_on() const;
+  [[nodiscard]] bool may_pass_over() const;
+  void keep();
+  void keep_no_longer_than_allowed();
+  void grant(hand_over::Turn turn);
   void grant_next();
+  void give_up(std::optional<hand_over::Turn> turn);
   void claim_if_wanted();
 
   const HandOver limits_;
+  const Keeps keeps_;
   std::vector<hand_over::Action> out_;  ///< What the step under way has asked for.
   Instant now_{};
   Phase phase_ = Phase::kIdle;
-  std::deque<hand_over::Join> waiting_;
+  std::deque<Waiter> waiting_;  ///< Who has been passed over stands before who has not.
+  Instant released_at_ = Instant::min();
+  bool comes_again_ = false;  ///< Somebody came within a breath of that.
+  bool rings_ = false;        ///< Rang is on its way.
 
-  // While held.
+  // While held or kept.
   hand_over::Turn holder_ = 0;
-  std::uint32_t hold_ = 0;
+  std::uint32_t holds_ = 0;  ///< On this claim so far.
   Instant since_{};
   bool asked_to_let_go_ = false;
+  Instant lease_until_{};  ///< As of the last release.
+  Instant kept_until_{};
 };
 
 }  // namespace latchkey::queue

@@ -30,7 +30,7 @@ struct Granted {
 /// What the release of a claim came to.
 enum class LetGo {
   kGivenUp,
-  kStillHeld,  ///< Others share what was held, and one of them has it.
+  kStillHeld,  ///< Others share what was held, and one of them has it, or is about to.
 };
 
 /// Who hears what becomes of a claim: the caller's Hold, or a recipe built on top of another.

@@ -32,7 +32,10 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
     session::Completion done = {};    ///< Of a release.
   };
 
-  LocalQueue(session::Machine& machine, HandOver limits) : machine_(machine), line_(limits) {}
+  using Keeps = queue::LocalLine::Keeps;
+
+  LocalQueue(session::Machine& machine, HandOver limits)
+      : machine_(machine), line_(limits, machine.may_linger() ? Keeps::kYes : Keeps::kNo) {}
 
   std::shared_ptr<Claim> join(const Recipe& below, queue::Wait wait,
                               std::shared_ptr<Claimant> claimant) {
@@ -120,7 +123,8 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
 
   void carry_out(const hand_over::Lose& action, Tiding& tiding) {
     below_.reset();
-    turns_.extract(action.turn).mapped().seat->lose(action.code, std::move(tiding.told));
+    if (!action.turn) return tiding.told();
+    turns_.extract(*action.turn).mapped().seat->lose(action.code, std::move(tiding.told));
   }
 
   void carry_out(const hand_over::AskToLetGo& action, Tiding&) {
@@ -133,6 +137,13 @@ class LocalQueue final : public Claimant, public std::enable_shared_from_this<Lo
     session::Outcome outcome;
     outcome.ok = true;
     if (tiding.done) tiding.done(std::move(outcome));
+  }
+
+  /// Never taken back: whoever comes back at once does so many times in the time of one breath.
+  void carry_out(const hand_over::RingAt& action, Tiding&) {
+    machine_.timers().add(action.at, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->feed({hand_over::Rang{}});
+    });
   }
 
   session::Machine& machine_;

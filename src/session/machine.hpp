@@ -186,6 +186,8 @@ class Machine {
   /// As granted, or as wanted before anything was granted.
   [[nodiscard]] Duration timeout() const { return timeout_; }
   [[nodiscard]] const LeaseClock& lease() const { return lease_; }
+  /// Does somebody bring the machine the time while nobody calls? See Linger.
+  [[nodiscard]] bool may_linger() const { return options_.linger == Linger::kYes; }
   [[nodiscard]] const std::string& chroot() const { return options_.chroot; }
   [[nodiscard]] std::size_t max_request_bytes() const { return options_.max_request_bytes; }
   /// Does a persistent watch of ours report what a one-shot watch on `path` would? Then setting
