@@ -41,7 +41,7 @@ enum class Released {
   kNow,
   kDeferred,  ///< No connection: the release goes out with the next one, or with the session's end.
   /// This hold has ended and the lock stays: the owner of a RecursiveMutex has it by another Lease,
-  /// or a local hand-over has passed it on. Nothing was sent.
+  /// or a local hand-over has passed it on or is about to. Nothing was sent.
   kStillHeld,
   kAlreadyOver,  ///< There was nothing to release: lost before, or released before.
 };

@@ -42,6 +42,12 @@ struct MutexOptions {
   /// for the same lock, with the same options `reason` aside, share one queue entry and pass the
   /// lock on without a server write (H70).
   /// Their tokens differ in Token::hold(), so the resource has to compare whole tokens.
+  ///
+  /// No order is promised among those who share an entry: a thread that lets go and comes back at
+  /// once, or calls try_lock() at that moment, may have the lock again before one that sleeps.
+  /// Nobody is passed over for more than a millisecond: then whoever has waited that long has the
+  /// lock after the hold under way, in the order in which they came. Not on an io_context of your
+  /// own, where they have it in that order always.
   HandOver hand_over = {};
   /// For resources that cannot check tokens: when a holder vanished without letting go, the next
   /// one waits this long before it is granted the lock; try_lock() is kBusy meanwhile. The delay

@@ -19,7 +19,7 @@ std::vector<hand_over::Action> LocalLine::step(const hand_over::Event& event, In
 
 void LocalLine::on(const Join& join) {
   keep_no_longer_than_allowed();
-  if (now_ - kBreath <= released_at_) comes_again_ = true;
+  if (now_ < released_at_ + kBreath / 2) comes_again_ = true;
   if (phase_ == Phase::kKept) return grant(join.turn);
   if (join.wait == Wait::kNo && phase_ != Phase::kIdle) {
     out_.emplace_back(Fail{join.turn, Code::kBusy});

@@ -128,8 +128,9 @@ namespace latchkey::queue {
 /// Thread safety: one thread at a time.
 class LocalLine {
  public:
-  /// How long a lock is kept, and how soon somebody has to come for that to be worth it.
-  static constexpr Duration kBreath = std::chrono::microseconds(50);
+  /// How long a lock is kept, if somebody had come within half of that the time before. As long as
+  /// it takes to wake a thread, about: so to keep it for nobody costs no more than was to be saved.
+  static constexpr Duration kBreath = std::chrono::microseconds(20);
   /// For how long one who waits may be passed over, from the first time on.
   static constexpr Duration kPatience = std::chrono::milliseconds(1);
 
@@ -182,7 +183,7 @@ class LocalLine {
   Phase phase_ = Phase::kIdle;
   std::deque<Waiter> waiting_;  ///< Who has been passed over stands before who has not.
   Instant released_at_ = Instant::min();
-  bool comes_again_ = false;  ///< Somebody came within a breath of that.
+  bool comes_again_ = false;  ///< Somebody came within half a breath of that.
   bool rings_ = false;        ///< Rang is on its way.
 
   // While held or kept.

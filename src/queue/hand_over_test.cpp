@@ -30,19 +30,24 @@ std::string text(const Fail& fail) {
   return "fail " + std::to_string(fail.turn) + ": " + code_text(fail.code);
 }
 std::string text(const Lose& lose) {
-  return "lose " + std::to_string(lose.turn) + ": " + code_text(lose.code);
+  return "lose" + (lose.turn ? " " + std::to_string(*lose.turn) : "") + ": " + code_text(lose.code);
 }
 std::string text(const AskToLetGo& ask) { return "ask " + std::to_string(ask.turn); }
 std::string text(const PassedOn& passed) { return "passed on by " + std::to_string(passed.turn); }
 
+constexpr Duration kBreath = LocalLine::kBreath;
+constexpr Duration kPatience = LocalLine::kPatience;
+
 /// A line, the time, and a lease.
 struct Rig {
-  explicit Rig(HandOver limits = {.count = 100, .time = 1h}) : line(limits) {}
+  using Keeps = LocalLine::Keeps;
+  explicit Rig(HandOver limits = {.count = 100, .time = 1h}, Keeps keeps = Keeps::kYes)
+      : line(limits, keeps) {}
 
   std::vector<std::string> step(const hand_over::Event& event) {
     std::vector<std::string> texts;
     for (const hand_over::Action& action : line.step(event, now)) {
-      texts.push_back(std::visit([](const auto& what) { return text(what); }, action));
+      texts.push_back(std::visit([this](const auto& what) { return text(what); }, action));
     }
     return texts;
   }
@@ -55,6 +60,25 @@ struct Rig {
   void hold_with(Turn last) {
     for (Turn turn = 1; turn <= last; ++turn) join(turn);
     step(Granted{});
+  }
+  /// Number 1 has let go and come back, as number 10 from now on; 2 holds, 3 and 10 wait.
+  void come_back() {
+    hold_with(3);
+    release(1);
+    join(10);
+  }
+  /// And 2 has let go: the lock is kept from 3 and 10.
+  void keep() {
+    come_back();
+    release(2);
+  }
+
+  template <class Action>
+  [[nodiscard]] std::string text(const Action& action) const {
+    return queue::text(action);
+  }
+  [[nodiscard]] std::string text(const RingAt& ring) const {
+    return "ring in " + std::to_string((ring.at - now) / 1us) + " us";
   }
 
   LocalLine line;
@@ -206,6 +230,192 @@ TEST(LocalLine, H50_AGrantThatFindsNobodyIsGivenUp) {
 
   EXPECT_THAT(rig.step(Granted{}), ElementsAre("give up"));
   EXPECT_THAT(rig.join(2), ElementsAre("claim"));
+}
+
+// Keeping the lock for who comes back at once.
+
+TEST(LocalLine, H70_WhereSomebodyCameBackAtOnceTheLockIsKeptForABreath) {
+  Rig rig;
+  rig.come_back();
+
+  EXPECT_THAT(rig.release(2), ElementsAre("ring in 20 us", "passed on by 2"));
+  EXPECT_THAT(rig.join(11), ElementsAre("grant 11 hold 2"));
+  EXPECT_THAT(rig.release(11), ElementsAre("passed on by 11")) << "and one ring is enough";
+  EXPECT_THAT(rig.join(12), ElementsAre("grant 12 hold 3"));
+}
+
+TEST(LocalLine, H70_WhenTheBreathIsOverTheFirstInLineHasTheLock) {
+  Rig rig;
+  rig.keep();
+  rig.now += kBreath;
+
+  EXPECT_THAT(rig.step(Rang{}), ElementsAre("grant 3 hold 2"));
+  EXPECT_THAT(rig.release(3), ElementsAre("grant 10 hold 3", "passed on by 3"))
+      << "nobody came, so nobody is expected";
+}
+
+TEST(LocalLine, ARingForAnEarlierBreathIsAskedForAgainIfTheLockIsStillKept) {
+  Rig rig;
+  rig.keep();
+  rig.now += 8us;
+  rig.join(11);
+  rig.release(11);
+  rig.now += 12us;
+
+  E8usPECT_THAT(rig.step(Rang{}), ElementsAre("ring in 8 us"));
+  rig.now += 8us;
+  E8usPECT_THAT(rig.step(Rang{}), ElementsAre("grant 3 hold 3"));
+}
+
+TEST(LocalLine, ARingThatNobodyNeedsAnyMoreIsNothing) {
+  Rig rig;
+  rig.keep();
+  rig.join(11);
+  rig.now += kBreath;
+
+  EXPECT_THAT(rig.step(Rang{}), IsEmpty());
+  EXPECT_THAT(rig.release(11), ElementsAre("ring in 20 us", "passed on by 11"));
+}
+
+TEST(LocalLine, OneWhoComesAfterTheBreathAndBeforeTheRingStandsBehind) {
+  Rig rig;
+  rig.keep();
+  rig.now += kBreath;
+
+  EXPECT_THAT(rig.join(11), ElementsAre("grant 3 hold 2"));
+  EXPECT_THAT(rig.step(Rang{}), IsEmpty());
+  EXPECT_THAT(rig.release(3), ElementsAre("grant 10 hold 3", "passed on by 3"));
+}
+
+TEST(LocalLine, OneWhoComesBackLateIsNotExpected) {
+  Rig rig;
+  rig.hold_with(3);
+  rig.release(1);
+  rig.now += kBreath / 2;
+  rig.join(10);
+
+  EXPECT_THAT(rig.release(2), ElementsAre("grant 3 hold 2", "passed on by 2"));
+}
+
+TEST(LocalLine, WhereNobodyBringsTheTimeNothingIsKept) {
+  Rig rig({.count = 100, .time = 1h}, LocalLine::Keeps::kNo);
+  rig.come_back();
+
+  EXPECT_THAT(rig.release(2), ElementsAre("grant 3 hold 2", "passed on by 2"));
+}
+
+TEST(LocalLine, OneWhoWouldNotWaitTakesAKeptLock) {
+  Rig rig;
+  rig.keep();
+
+  EXPECT_THAT(rig.join(11, Wait::kNo), ElementsAre("grant 11 hold 2"));
+}
+
+TEST(LocalLine, OneWhoWouldNotWaitIsRefusedWhenTheBreathIsOver) {
+  Rig rig;
+  rig.keep();
+  rig.now += kBreath;
+
+  EXPECT_THAT(rig.join(11, Wait::kNo), ElementsAre("grant 3 hold 2", "fail 11: Busy"));
+}
+
+TEST(LocalLine, H70_NobodyIsPassedOverForLongerThanThePatienceAndOneHold) {
+  constexpr Duration kHold = 3us;
+  Rig rig({.count = 1'000'000, .time = 1h});
+  rig.keep();
+  const Instant passed_over = rig.now;
+  const auto came_last = [&](Turn turn) { return rig.join(turn).empty(); };
+
+  // One who comes back at once for ever, until it has to stand behind the others.
+  Turn turn = 11;
+  std::vector<std::string> told = rig.join(turn);
+  while (told.front().starts_with("grant " + std::to_string(turn))) {
+    ASSERT_LE(rig.now - passed_over, kPatience);
+    rig.now += kHold;
+    if (rig.release(turn).front().starts_with("grant 3")) break;
+    told = rig.join(++turn);
+  }
+
+  EXPECT_LE(rig.now - passed_over, kPatience + kHold);
+  EXPECT_GT(turn, 300U);
+  EXPECT_TRUE(came_last(++turn));
+  EXPECT_TRUE(rig.release(3).front().starts_with("grant 10 "))
+      << "who was passed over for as long is next, though somebody has come at once";
+  EXPECT_TRUE(came_last(++turn));
+  EXPECT_THAT(rig.release(10), ElementsAre("passed on by 10")) << "the others have just come";
+}
+
+TEST(LocalLine, H70_PatienceThatEndsWithinABreathEndsTheBreath) {
+  Rig rig;
+  rig.keep();
+  rig.join(11);
+  rig.now += kPatience - 10us;
+  ASSERT_THAT(rig.release(11), ElementsAre("passed on by 11"));
+  rig.now += 10us;
+
+  EXPECT_THAT(rig.join(12), ElementsAre("grant 3 hold 3"));
+}
+
+TEST(LocalLine, H70_AKeptLockCountsAgainstTheNumberOfHolds) {
+  Rig rig({.count = 3, .time = 1h});
+  rig.keep();
+
+  EXPECT_THAT(rig.join(11), ElementsAre("grant 11 hold 2"));
+  EXPECT_THAT(rig.release(11), ElementsAre("give up after 11", "claim"));
+}
+
+TEST(LocalLine, H70_TheTimeOfARunEndsWhileTheLockIsKept) {
+  for (const bool rings : {true, false}) {
+    Rig rig({.count = 100, .time = 50ms});
+    rig.hold_with(3);
+    rig.now += 50ms - 10us;
+    rig.release(1);
+    rig.join(10);
+    ASSERT_THAT(rig.release(2), ElementsAre("ring in 20 us", "passed on by 2"));
+    rig.now += 10us;
+
+    EXPECT_THAT(rings ? rig.step(Rang{}) : rig.join(11), ElementsAre("give up", "claim"));
+  }
+}
+
+TEST(LocalLine, H70_TheLeaseRunsOutWhileTheLockIsKept) {
+  for (const bool rings : {true, false}) {
+    Rig rig;
+    rig.now = rig.lease_until - 10us;
+    rig.keep();
+    rig.now += 10us;
+
+    EXPECT_THAT(rings ? rig.step(Rang{}) : rig.join(11), ElementsAre("give up", "claim"));
+  }
+}
+
+TEST(LocalLine, H70_AKeptLockThatIsLostIsNobodysLossAndThoseWhoWaitAreQueuedAnew) {
+  Rig rig;
+  rig.keep();
+  rig.now += kBreath;
+
+  EXPECT_THAT(rig.step(Lost{Code::kLost}), ElementsAre("lose: Lost", "claim"));
+  EXPECT_THAT(rig.step(Rang{}), IsEmpty());
+  EXPECT_THAT(rig.join(11), IsEmpty());
+  EXPECT_THAT(rig.step(Granted{}), ElementsAre("grant 3 hold 0"));
+}
+
+TEST(LocalLine, AWishThatAKeptLockBeLetGoIsFulfilledAtOnce) {
+  Rig rig;
+  rig.keep();
+
+  EXPECT_THAT(rig.step(AskedToLetGo{}), ElementsAre("give up", "claim"));
+}
+
+TEST(LocalLine, H50_AKeptLockIsGivenUpWithTheLastWhoWaitsForIt) {
+  Rig rig;
+  rig.keep();
+  rig.now += kBreath;
+
+  EXPECT_THAT(rig.cancel(3), ElementsAre("fail 3: TimedOut")) << "and not granted at this moment";
+  EXPECT_THAT(rig.cancel(10), ElementsAre("fail 10: TimedOut", "give up"));
+  EXPECT_THAT(rig.step(Rang{}), IsEmpty());
+  EXPECT_THAT(rig.join(11), ElementsAre("claim"));
 }
 
 }  // namespace

@@ -158,6 +158,53 @@ TEST_P(HandOverTest, H70_TwoSessionsOfEightThreadsTakeBoundedTurnsAndTokensGrow)
   EXPECT_TRUE(witness.is_quiet(directory));
 }
 
+TEST_P(HandOverTest, H70_OneThatComesBackAtOnceForEverStarvesNobody) {
+  const Session session = open();
+  const Mutex mine = passing(session, 1'000'000);
+  std::atomic<int> bad = 0;
+  std::jthread greedy([&](const std::stop_token& stop) {
+    Token last{0};
+    while (!stop.stop_requested()) {
+      auto lease = mine.lock(deadline_in(60s));
+      if (!lease || lease->token() <= last) ++bad;
+      if (lease) last = lease->token();
+    }
+  });
+
+  for (int i = 0; i < 100; ++i) {
+    Asked first(mine);
+    Asked second(mine);
+    ASSERT_TRUE(first.holds());
+    first.lease().release();
+    ASSERT_TRUE(second.holds());
+    second.lease().release();
+  }
+
+  greedy.request_stop();
+  greedy.join();
+  EXPECT_EQ(bad, 0);
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+TEST_P(HandOverTest, H70_OneThatDoesNotComeBackKeepsTheLockFromNobody) {
+  const Session session = open();
+  auto first = passing(session).lock(soon());
+  ASSERT_TRUE(ok(first));
+  std::vector<Asked> waiters;
+  for (int i = 0; i < 8; ++i) waiters.emplace_back(passing(session));
+  first->release();
+  for (Asked& waiter : waiters) {
+    ASSERT_TRUE(waiter.holds());
+    // Somebody comes at once, as a rule, and so is expected to the next time; and is gone again.
+    waiter.lease().release();
+    std::stop_source stop;
+    auto comes = passing(session).lock_async(deadline_in(60s), stop.get_token()).future();
+    stop.request_stop();
+    static_cast<void>(comes.get());
+  }
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
 TEST_P(HandOverTest, H70_AnEndedSessionGrantsNothingToItsLocalWaiters) {
   Session session = open();
   auto first = passing(session).lock(soon());

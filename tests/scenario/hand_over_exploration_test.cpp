@@ -14,17 +14,29 @@ namespace latchkey::queue {
 /// Looks into a line. Turns are told by how long ago they came: what was before does not matter.
 struct LocalLineProbe {
   static void fold(const LocalLine& self, hand_over::Turn last, Instant now, mini::Fold& fold) {
+    const auto ago = [now](Instant then) {
+      return static_cast<std::uint64_t>((now - then).count());
+    };
     fold.kind(self.phase_);
     fold.number(self.waiting_.size());
     for (const auto& one : self.waiting_) {
       fold.number(last - one.turn);
       fold.kind(one.wait);
+      fold.number(one.passed_over_since == Instant::max() ? 0 : 1 + ago(one.passed_over_since));
     }
-    if (self.phase_ != LocalLine::Phase::kHeld) return;
-    fold.number(last - self.holder_);
-    fold.number(self.hold_);
-    fold.number(static_cast<std::uint64_t>((now - self.since_).count()));
+    // Whoever comes after a breath is as late as one who comes an hour later.
+    const bool lately = self.released_at_ > now - 2 * LocalLine::kBreath;
+    fold.number(lately ? 1 + ago(self.released_at_) : 0);
+    fold.flags({self.comes_again_, self.rings_});
+    const bool held = self.phase_ == LocalLine::Phase::kHeld;
+    const bool kept = self.phase_ == LocalLine::Phase::kKept;
+    if (!held && !kept) return;
+    fold.number(held ? last - self.holder_ : 0);
+    fold.number(self.holds_);
+    fold.number(ago(self.since_));
     fold.flags({self.asked_to_let_go_});
+    if (kept) fold.number(ago(self.kept_until_));
+    if (kept) fold.number(ago(self.lease_until_));
   }
 };
 
@@ -53,6 +65,9 @@ enum class Mutant {
   kOvertakes,
   kGrantsTwo,
   kReusesTokens,
+  kPassesOverForEver,
+  kForgetsToRing,
+  kSleepsOn,
   kForgetsToClaim,
   kClaimsTwice,
   kForgetsToWithdraw,
@@ -78,7 +93,9 @@ struct Troubles {
   int ends = 0;      ///< Of the session.
 };
 
-constexpr HandOver kLimits{.count = 3, .time = 2ms};
+constexpr Duration kBreath = LocalLine::kBreath;
+
+constexpr HandOver kLimits{.count = 4, .time = 2ms};
 
 class World {
  public:
@@ -86,8 +103,8 @@ class World {
       : callers_(callers),
         left_(troubles),
         mutant_(mutant),
-        line_(
-            {mutant == Mutant::kCountsOneMore ? kLimits.count + 1 : kLimits.count, kLimits.time}) {}
+        line_({mutant == Mutant::kCountsOneMore ? kLimits.count + 1 : kLimits.count, kLimits.time},
+              LocalLine::Keeps::kYes) {}
 
   [[nodiscard]] std::vector<Step<World>> steps() const;
   [[nodiscard]] std::size_t key() const;
@@ -100,6 +117,7 @@ class World {
   void join(Wait wait) {
     arrived_.push_back({.wait = wait});
     const Join join{arrived_.size(), mutant_ == Mutant::kRefusesThePatient ? Wait::kNo : wait};
+    comes_ = arrived_.size();
     if (mutant_ != Mutant::kOvertakes) return feed(join);
     // Every second one is told of late.
     if (!held_back_ && arrived_.size() % 2 == 0) {
@@ -114,10 +132,18 @@ class World {
     feed(Cancel{turn, Code::kTimedOut});
     if (waited && at(turn).is != Caller::Is::kOver) violate("a cancel was not answered");
   }
-  void release(Turn turn) {
+  /// With what is left of the lease, if it has not run out.
+  void release(Turn turn, Duration lease) {
     if (mutant_ != Mutant::kGivesUpUnderAHolder) at(turn).is = Caller::Is::kReleasing;
-    feed(Release{turn, lease_until()});
+    lease_until_ = lapsed_ ? kStart : now_ + lease;
+    feed(Release{turn, mutant_ == Mutant::kIgnoresTheLease ? Instant::max() : lease_until_});
     if (at(turn).is == Caller::Is::kReleasing) violate("a release was not answered");
+  }
+  /// When it is asked for, or later: then time has passed before.
+  void ring() {
+    now_ = std::max(now_, *std::exchange(rings_at_, {}));
+    feed(Rang{});
+    if (is_kept() && now_ >= kept_since_ + kBreath) violate("kept for longer than a breath");
   }
   void grant() {
     claim_ = ClaimIs::kHeld;
@@ -125,6 +151,7 @@ class World {
     holds_ = 0;
     since_ = now_;
     lapsed_ = wished_ = false;
+    lease_until_ = Instant::max();
     feed(Granted{});
   }
   void refuse(Code code) {
@@ -157,12 +184,14 @@ class World {
     check();
   }
   void wish() {
+    const bool kept = is_kept();
     wished_ = true;
     if (mutant_ == Mutant::kIgnoresWishes) return;
     feed(AskedToLetGo{});
-    if (!at(those(Caller::Is::kHolding).at(0)).asked) violate("a wish was not told");
+    if (kept && claim_ == ClaimIs::kHeld) violate("kept although asked to let go");
+    if (!kept && !at(those(Caller::Is::kHolding).at(0)).asked) violate("a wish was not told");
   }
-  void tick() { now_ += 1ms; }
+  void pass(Duration time) { now_ += time; }
   void lapse() { lapsed_ = true; }
 
  private:
@@ -172,6 +201,7 @@ class World {
     Is is = Is::kWaiting;
     bool asked = false;
     Code code = Code::kLost;
+    std::optional<Instant> passed_over = {};  ///< For the first time.
   };
   enum class ClaimIs { kNone, kAsked, kWithdrawn, kHeld };
 
@@ -179,9 +209,8 @@ class World {
   void violate(const std::string& what) {
     if (violation_.empty()) violation_ = what;
   }
-  [[nodiscard]] Instant lease_until() const {
-    if (mutant_ == Mutant::kIgnoresTheLease) return Instant::max();
-    return lapsed_ ? kStart : now_ + 1h;
+  [[nodiscard]] bool is_kept() const {
+    return claim_ == ClaimIs::kHeld && those(Caller::Is::kHolding).empty();
   }
   [[nodiscard]] std::vector<Turn> those(Caller::Is is) const {
     std::vector<Turn> turns;
@@ -197,10 +226,15 @@ class World {
   }
 
   void feed(const queue::hand_over::Event& event) {
-    const Instant now = mutant_ == Mutant::kStopsTheClock ? kStart : now_;
+    const bool passes_over =
+        mutant_ == Mutant::kPassesOverForEver && std::holds_alternative<Join>(event);
+    const bool sleeps_on = mutant_ == Mutant::kSleepsOn && std::holds_alternative<Rang>(event);
+    Instant now = passes_over || sleeps_on ? kept_since_ : now_;
+    if (mutant_ == Mutant::kStopsTheClock) now = kStart;
     for (const queue::hand_over::Action& action : line_.step(event, now)) {
       std::visit([this](const auto& what) { carry_out(what); }, action);
     }
+    comes_ = 0;
     check();
   }
 
@@ -223,7 +257,14 @@ class World {
     if (mutant_ != Mutant::kForgetsToGiveUp) claim_ = ClaimIs::kNone;
     if (errs(Mutant::kGivesUpTwice)) carry_out(GiveUp{});
   }
-  void carry_out(const PassedOn& action) { end_release(action.turn); }
+  void carry_out(const PassedOn& action) {
+    end_release(action.turn);
+    if (is_kept()) kept_since_ = now_;
+  }
+  void carry_out(const RingAt& action) {
+    if (rings_at_) violate("asks for two rings at once");
+    if (mutant_ != Mutant::kForgetsToRing) rings_at_ = action.at;
+  }
   void end_release(Turn turn) {
     if (mutant_ == Mutant::kForgetsARelease) return;
     if (at(turn).is != Caller::Is::kReleasing) violate("a release ended twice");
@@ -233,18 +274,27 @@ class World {
   void carry_out(const Grant& action) {
     if (at(action.turn).is != Caller::Is::kWaiting) violate("answered twice");
     if (!those(Caller::Is::kHolding).empty()) violate("two hold at once");
-    if (those(Caller::Is::kWaiting).front() != action.turn) violate("overtaken");
+    if (those(Caller::Is::kWaiting).front() != action.turn) pass_over(action.turn);
     const Token token(zxid_, mutant_ == Mutant::kReusesTokens ? 0 : action.hold);
     if (token <= token_) violate("the token does not grow");
     token_ = token;
     ++holds_;
     if (holds_ > kLimits.count) violate("passed on too often");
     if (holds_ > 1 && now_ - since_ >= kLimits.time) violate("passed on after its time");
-    if (holds_ > 1 && lapsed_) violate("passed on without a lease");
+    if (holds_ > 1 && now_ >= lease_until_) violate("passed on without a lease");
     if (holds_ > 1 && wished_) violate("passed on although asked to let go");
     at(action.turn).is = Caller::Is::kHolding;
     const std::vector<Turn> next = those(Caller::Is::kWaiting);
     if (mutant_ == Mutant::kGrantsTwo && !next.empty()) carry_out(Grant{next[0], action.hold + 1});
+  }
+  /// Only by one who comes while nobody holds, and nobody for too long.
+  void pass_over(Turn by) {
+    if (by != comes_) violate("overtaken");
+    for (const Turn turn : those(Caller::Is::kWaiting)) {
+      if (turn == by) continue;
+      Instant& since = at(turn).passed_over ? *at(turn).passed_over : at(turn).passed_over.emplace(kept_since_);
+      if (now_ >= since + LocalLine::kPatience) violate("passed over for too long");
+    }
   }
   void carry_out(const Fail& action) {
     if (mutant_ == Mutant::kForgetsToAnswer) return;
@@ -256,8 +306,12 @@ class World {
     if (errs(Mutant::kAnswersTwice)) carry_out(action);
   }
   void carry_out(const Lose& action) {
-    if (at(action.turn).is != Caller::Is::kHolding) violate("loses what it does not hold");
-    at(action.turn).is = Caller::Is::kOver;
+    if (!action.turn) {
+      if (!those(Caller::Is::kHolding).empty()) violate("the holder is not told of its loss");
+      return;
+    }
+    if (at(*action.turn).is != Caller::Is::kHolding) violate("loses what it does not hold");
+    at(*action.turn).is = Caller::Is::kOver;
     if (errs(Mutant::kLosesTwice)) carry_out(action);
   }
   void carry_out(const AskToLetGo& action) {
@@ -270,7 +324,8 @@ class World {
     const bool holder = !those(Caller::Is::kHolding).empty();
     if (anybody && claim_ == ClaimIs::kNone) violate("waits though nobody asks");
     if (!anybody && claim_ == ClaimIs::kAsked) violate("asks for nobody");
-    if (claim_ == ClaimIs::kHeld && !holder) violate("the lock is kept for nobody");
+    if (is_kept() && !anybody) violate("the lock is kept for nobody");
+    if (is_kept() && !rings_at_) violate("the lock is kept and nobody looks");
     if (claim_ != ClaimIs::kHeld && holder) violate("holds without a claim");
   }
 
@@ -290,6 +345,10 @@ class World {
   int holds_ = 0;  ///< On this claim.
   Instant now_ = kStart;
   Instant since_ = kStart;
+  Instant lease_until_ = Instant::max();  ///< As of the last release.
+  Instant kept_since_ = kStart;
+  std::optional<Instant> rings_at_;
+  Turn comes_ = 0;  ///< Who is joining now.
   bool lapsed_ = false;
   bool wished_ = false;
   bool session_over_ = false;
@@ -308,9 +367,12 @@ std::vector<Step<World>> World::steps() const {
     const std::string who = " " + std::to_string(turn);
     if (is == Caller::Is::kOver) continue;
     steps.may("cancel" + who, [turn](World& w) { w.cancel(turn); });
-    if (is == Caller::Is::kHolding)
-      steps.may("release" + who, [turn](World& w) { w.release(turn); });
+    if (is != Caller::Is::kHolding) continue;
+    steps.may("release" + who, [turn](World& w) { w.release(turn, 1h); });
+    steps.trouble("release with little of the lease left" + who, &Troubles::lapses,
+                  [turn](World& w) { w.release(turn, kBreath / 2); });
   }
+  if (rings_at_) steps.soon("ring", [](World& w) { w.ring(); });
   if (claim_ == ClaimIs::kAsked && session_over_) {
     steps.soon("refuse", [](World& w) { w.refuse(Code::kSessionLost); });
   } else if (claim_ == ClaimIs::kAsked) {
@@ -327,8 +389,10 @@ std::vector<Step<World>> World::steps() const {
     steps.trouble("lose", &Troubles::losses, [](World& w) { w.lose(Code::kLost); });
     steps.trouble("session over", &Troubles::ends, [](World& w) { w.lose(Code::kSessionLost); });
     steps.trouble("wish", &Troubles::wishes, [](World& w) { w.wish(); });
-    steps.trouble("lapse", &Troubles::lapses, [](World& w) { w.lapse(); });
-    if (now_ - since_ <= kLimits.time) steps.may("tick", [](World& w) { w.tick(); });
+    if (!is_kept()) steps.trouble("lapse", &Troubles::lapses, [](World& w) { w.lapse(); });
+    if (now_ - since_ <= kLimits.time) steps.may("tick", [](World& w) { w.pass(1ms); });
+    if (is_kept() && now_ == kept_since_)
+      steps.may("half a breath", [](World& w) { w.pass(kBreath / 2); });
   }
   return steps.take();
 }
@@ -340,6 +404,13 @@ std::size_t World::key() const {
   for (const Caller& one : arrived_) {
     fold.kind(one.is);
     fold.flags({one.wait == Wait::kYes && one.is == Caller::Is::kWaiting, one.asked});
+    const bool waits = one.is == Caller::Is::kWaiting && one.passed_over;
+    fold.number(waits ? 1 + static_cast<std::uint64_t>((now_ - *one.passed_over).count()) : 0);
+  }
+  fold.number(rings_at_ ? 1 + static_cast<std::uint64_t>((now_ - *rings_at_).count()) : 0);
+  if (is_kept()) {
+    fold.number(static_cast<std::uint64_t>((now_ - kept_since_).count()));
+    fold.number(static_cast<std::uint64_t>((now_ - lease_until_).count()));
   }
   fold.kind(claim_);
   fold.kind(claim_wait_);
@@ -375,6 +446,11 @@ TEST(HandOverExploration, H70_EverythingInEveryOrder) {
   expect_all_is_well(World(5, {.failures = 1, .losses = 1, .wishes = 1, .lapses = 1, .ends = 1}));
 }
 
+TEST(HandOverExploration, H70_WhoComesBackTimeAndAgainPassesNobodyOverForLong) {
+  // Six, so that a lock can be kept twice in a row and still be passed on.
+  expect_all_is_well(World(6, {.losses = 1, .wishes = 1}));
+}
+
 // A net that catches nothing is worth nothing: each rule is broken once, and that has to be found.
 
 struct Broken {
@@ -405,6 +481,9 @@ constexpr Broken kBroken[] = {
     {"Overtakes", Mutant::kOvertakes, "overtaken"},
     {"GrantsTwo", Mutant::kGrantsTwo, "two hold at once"},
     {"ReusesTokens", Mutant::kReusesTokens, "the token does not grow"},
+    {"PassesOverForEver", Mutant::kPassesOverForEver, "passed over for too long"},
+    {"ForgetsToRing", Mutant::kForgetsToRing, "the lock is kept and nobody looks"},
+    {"SleepsOn", Mutant::kSleepsOn, "kept for longer than a breath"},
     {"ForgetsToClaim", Mutant::kForgetsToClaim, "waits though nobody asks"},
     {"ClaimsTwice", Mutant::kClaimsTwice, "asks while it has a claim"},
     {"ForgetsToWithdraw", Mutant::kForgetsToWithdraw, "asks for nobody"},

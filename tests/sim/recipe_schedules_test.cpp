@@ -100,6 +100,83 @@ TEST(Schedule, H70_ALockIsPassedOnInsideASessionThatThenEnds) {
   scene.ends_having_met({70});
 }
 
+/// Ann's session has four who want one lock. The second has just let go, and the lock is kept from
+/// the third and the fourth, because the fourth had come as soon as Ann was gone.
+struct KeptLock : Scene {
+  KeptLock() : Scene({.sites = {{Sort::kHandOver, "/locks/a"}}}) {
+    ann.wants(shared);
+    until_holds(ann);
+    second.wants(shared);
+    third.wants(shared);
+    bob.wants(mutex(bob));
+    settle();
+    ann.lets_go();
+    fourth.wants(shared);
+    until_holds(second);
+    second.lets_go();
+  }
+
+  const Mutex shared{ann.session, "/locks/a", {.hand_over = {.count = 10, .time = 60s}}};
+  Person second{ann, 0};
+  Person third{ann, 0};
+  Person fourth{ann, 0};
+};
+
+TEST(Schedule, H70_WhoComesBackAtOnceHasTheLockBeforeThoseWhoWait) {
+  KeptLock scene;
+
+  scene.second.wants(scene.shared);
+  scene.until_holds(scene.second);
+  EXPECT_EQ(scene.second.lease().token().hold(), 2U);
+  EXPECT_TRUE(scene.third.waits());
+  scene.second.lets_go();
+
+  scene.until([&] { return scene.third.holds(); }, 1ms);
+  EXPECT_EQ(scene.third.lease().token().hold(), 3U) << "nobody else came";
+  scene.third.lets_go();
+  scene.until_holds(scene.fourth);
+  EXPECT_FALSE(scene.bob.holds());
+  scene.fourth.lets_go();
+  scene.until_holds(scene.bob);
+  scene.ends_having_met({70});
+}
+
+TEST(Schedule, H70_AKeptLockThatNobodyComesForIsPassedOnAtOnce) {
+  KeptLock scene;
+
+  scene.until([&] { return scene.third.holds(); }, 1ms);
+  EXPECT_EQ(scene.third.lease().token().hold(), 2U);
+  scene.third.lets_go();
+  scene.until([&] { return scene.fourth.holds(); }, 1ms);
+  scene.fourth.lets_go();
+  scene.until_holds(scene.bob);
+  scene.ends_having_met({70});
+}
+
+TEST(Schedule, H70_AKeptLockIsNobodysOnceThoseWhoWaitHaveGivenUp) {
+  KeptLock scene;
+
+  scene.third.cancels();
+  scene.fourth.cancels();
+
+  scene.until_holds(scene.bob);
+  EXPECT_EQ(scene.third.error(), Code::kCancelled);
+  EXPECT_EQ(scene.fourth.error(), Code::kCancelled);
+  scene.ends_having_met({});
+}
+
+TEST(Schedule, H70_AProcessThatIsStoppedWhileItKeepsALockPassesNothingOnThatIsDead) {
+  KeptLock scene;
+
+  scene.world.pause(scene.ann.process, 20s);
+  scene.until_holds(scene.bob);
+  scene.until([&] { return !scene.third.waits() && !scene.fourth.waits(); });
+
+  EXPECT_FALSE(scene.third.holds());
+  EXPECT_FALSE(scene.fourth.holds());
+  scene.ends_having_met({});
+}
+
 TEST(Schedule, H72_TheNeighbourGoesAndTheHolderDoesNot) {
   Scene scene;
   scene.take(scene.ann);
