@@ -47,7 +47,11 @@ void LocalLine::on(const Release& release) {
   released_at_ = now_;
   const bool somebody_comes = std::exchange(comes_again_, false) && keeps_ == Keeps::kYes;
   if (!may_pass_on()) return give_up(release.turn);
-  somebody_comes && may_pass_over() ? keep() : grant_next();
+  if (somebody_comes && may_pass_over()) {
+    keep();
+  } else {
+    grant_next();
+  }
   out_.emplace_back(PassedOn{release.turn});
 }
 

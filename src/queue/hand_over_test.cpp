@@ -262,9 +262,9 @@ TEST(LocalLine, ARingForAnEarlierBreathIsAskedForAgainIfTheLockIsStillKept) {
   rig.release(11);
   rig.now += 12us;
 
-  E8usPECT_THAT(rig.step(Rang{}), ElementsAre("ring in 8 us"));
+  EXPECT_THAT(rig.step(Rang{}), ElementsAre("ring in 8 us"));
   rig.now += 8us;
-  E8usPECT_THAT(rig.step(Rang{}), ElementsAre("grant 3 hold 3"));
+  EXPECT_THAT(rig.step(Rang{}), ElementsAre("grant 3 hold 3"));
 }
 
 TEST(LocalLine, ARingThatNobodyNeedsAnyMoreIsNothing) {

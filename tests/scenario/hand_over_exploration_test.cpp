@@ -292,7 +292,8 @@ class World {
     if (by != comes_) violate("overtaken");
     for (const Turn turn : those(Caller::Is::kWaiting)) {
       if (turn == by) continue;
-      Instant& since = at(turn).passed_over ? *at(turn).passed_over : at(turn).passed_over.emplace(kept_since_);
+      Instant& since =
+          at(turn).passed_over ? *at(turn).passed_over : at(turn).passed_over.emplace(kept_since_);
       if (now_ >= since + LocalLine::kPatience) violate("passed over for too long");
     }
   }
