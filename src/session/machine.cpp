@@ -408,14 +408,14 @@ Machine::MemberId Machine::join(Member& member) {
   if (members_.empty() && now_ >= lease_.deadline()) lease_over_told_ = true;
   const MemberId id = ++last_member_;
   members_.emplace(id, &member);
-  if (is_over() || closing_) notices_.emplace_back(ForMember{id, Tiding::kSessionOver});
+  if (is_over() || closing_) notices_.emplace_back(ForMembers{id, id, Tiding::kSessionOver});
   return id;
 }
 
 void Machine::leave(MemberId id) { members_.erase(id); }
 
 void Machine::tell_members(Tiding tiding) {
-  for (const auto& [id, member] : members_) notices_.emplace_back(ForMember{id, tiding});
+  if (!members_.empty()) notices_.emplace_back(ForMembers{0, last_member_, tiding});
 }
 
 void Machine::announce_end() {
@@ -462,6 +462,22 @@ void Machine::log(LogLevel level, std::string text) {
   notices_.emplace_back(Logged{level, std::move(text)});
 }
 
+void Machine::tell(const ForMembers& tiding) {
+  // Who hears it may leave, and others with it.
+  for (auto at = members_.lower_bound(tiding.first); at != members_.end();) {
+    const auto& [id, member] = *at;
+    const MemberId told = id;
+    if (told > tiding.last) return;
+    switch (tiding.tiding) {
+      case Tiding::kHeartbeat: member->on_heartbeat(); break;
+      case Tiding::kLeaseOver: member->on_lease_over(); break;
+      case Tiding::kLeaseProven: member->on_lease_proven(); break;
+      case Tiding::kSessionOver: member->on_session_over(over_code_); break;
+    }
+    at = members_.upper_bound(told);
+  }
+}
+
 void Machine::deliver(const Hooks& hooks) {
   // What is done here may add to them.
   for (std::size_t next = 0; next < notices_.size(); ++next) {
@@ -476,19 +492,12 @@ void Machine::deliver(const Hooks& hooks) {
       if (hooks.on_state) hooks.on_state(changed->state);
     } else if (auto* logged = std::get_if<Logged>(&notice)) {
       if (hooks.log) hooks.log(logged->level, std::move(logged->text));
-    } else if (auto* tiding = std::get_if<ForMember>(&notice)) {
-      const auto member = members_.find(tiding->id);
-      if (member == members_.end()) continue;
-      switch (tiding->tiding) {
-        case Tiding::kHeartbeat: member->second->on_heartbeat(); break;
-        case Tiding::kLeaseOver: member->second->on_lease_over(); break;
-        case Tiding::kLeaseProven: member->second->on_lease_proven(); break;
-        case Tiding::kSessionOver: member->second->on_session_over(over_code_); break;
-      }
+    } else if (auto* tiding = std::get_if<ForMembers>(&notice)) {
+      tell(*tiding);
     }
   }
   // Their memory is used again, unless it was an unusual lot.
-  constexpr std::size_t kOrdinary = 1'024;
+  constexpr std::size_t kOrdinary = 256;
   if (notices_.capacity() > kOrdinary) notices_ = std::vector<Notice>();
   notices_.clear();
 }

@@ -284,11 +284,13 @@ class Machine {
     std::string text;
   };
   enum class Tiding { kHeartbeat, kLeaseOver, kLeaseProven, kSessionOver };
-  struct ForMember {
-    MemberId id;
+  /// For those from the first to the last who are still there.
+  struct ForMembers {
+    MemberId first;
+    MemberId last;
     Tiding tiding;
   };
-  using Notice = std::variant<Finished, Fired, StateChanged, Logged, ForMember>;
+  using Notice = std::variant<Finished, Fired, StateChanged, Logged, ForMembers>;
 
   // Connection (machine_connection.cpp).
   void dial(Instant now);
@@ -345,6 +347,7 @@ class Machine {
   [[nodiscard]] bool is_wanted(WatchOn on, const std::string& path) const;
   void drop_server_watch(WatchOn on, const std::string& path, Instant now);
   void tell_members(Tiding tiding);
+  void tell(const ForMembers& tiding);
   void announce_end();
   void change_state(SessionState state);
   void publish_lease();
