@@ -58,7 +58,7 @@ session::CallId Errand::submit(Ask ask, session::Call call, session::Completion 
   call.done = [self = weak_self().lock(), ask, op = call.op,
                path = session::is_reporting(host_) ? machine_.relative(call.path) : std::string(),
                done = std::move(done)](Outcome&& outcome) {
-    std::erase_if(self->calls_, [&](const auto& call) { return call.first == ask; });
+    std::erase_if(self->calls_, [&](const auto& one) { return one.first == ask; });
     session::report(self->host_, op, path, outcome);
     done(std::move(outcome));
   };
