@@ -8,7 +8,7 @@ namespace latchkey::base {
 /// Things that many put and one takes away, all at once and in the order they came. A thing has a
 /// member `next` of type T* for the pile's own use, and has to live until it is taken.
 ///
-/// For things that are left to whoever has a lock: if you put one and then do not get the lock, then
+/// For things that are left to whoever has a lock: if you put one and then do not get the lock,
 /// whoever has it finds the pile not empty after having let go of it.
 ///
 /// Thread safety: any thread.

@@ -18,8 +18,8 @@ class BootTimer {
   /// Makes sure the timer rings at `at` or earlier. An earlier ring is not taken back: whoever
   /// hears it looks at the clock and arms again. That saves a system call for each request.
   void arm(Instant at);
-  /// The same; and a ring that comes before `soon` and is not wanted before it is put off: there the
-  /// system call saves a wake-up.
+  /// The same; and a ring that comes before `soon` and is not wanted before it is put off: there
+  /// the system call saves a wake-up.
   void arm(Instant at, Instant soon);
 
   /// Calls `handler(error_code)` when the timer rings, once for each wait.

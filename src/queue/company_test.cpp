@@ -144,6 +144,7 @@ TEST_F(CompanyTest, AListThatShowsASemaphoreServesNobody) {
 /// A writer and the reader it became have one number between them.
 TEST_F(CompanyTest, H44_TwoEntriesOfOneNumberAreTwo) {
   come(1, 9);
+  come(2, 10);
   const std::string writer = "_c_00000000-0000-4000-8000-000000000000-__WRIT__0000000003";
   const std::string reader = "_c_00000000-0000-4000-8000-000000000000-__READ__0000000003";
   company_.listed({writer, reader, name_of(9)});

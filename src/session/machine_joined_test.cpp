@@ -86,7 +86,7 @@ TEST(MachineJoined, ADeleteWaitsForABreathAndTheNextOneNotAtAll) {
   JoinedRig rig;
   const Sent debt = rig.owe_delete("/locks/1");
 
-  rig.pass(microseconds(100));
+  rig.pass(microseconds(300));
   ASSERT_THAT(rig.ops(), ElementsAre(Op::kDelete));
   rig.answer();
   rig.owe_delete("/locks/2");

@@ -12,8 +12,8 @@
 
 namespace latchkey::session {
 
-/// Things to do at a moment: a heap of them, each of which knows where it is and so can be taken out
-/// of the middle. In a steady state nothing is allocated but what a task itself needs. Thread
+/// Things to do at a moment: a heap of them, each of which knows where it is and so can be taken
+/// out of the middle. In a steady state nothing is allocated but what a task itself needs. Thread
 /// safety: one thread at a time.
 class Timers {
  public:
