@@ -145,7 +145,8 @@ void Driver::come_out(After& after) {
       const base::LateWakes late;
       if (!mutex_.try_lock()) return;
       const base::LocalLock lock(mutex_, base::LocalLock::kTaken);
-      next = work(Who::kAnybody, [](session::Machine&, Instant) {}, late);
+      next = work(
+          Who::kAnybody, [](session::Machine&, Instant) {}, late);
     }
     after = std::move(next);
   }

@@ -133,7 +133,7 @@ class Errand : public Claim, public session::Member {
   bool was_short_ = false;  ///< The last proof of ours left a lease, and too little of it.
   session::Timers::Id heartbeat_timer_ = 0;
   std::vector<std::pair<queue::Ask, session::CallId>> calls_;  ///< Unanswered: a few.
-  bool asked_to_let_go_ = false;                 ///< And not yet told.
+  bool asked_to_let_go_ = false;                               ///< And not yet told.
 };
 
 }  // namespace latchkey::recipes

@@ -53,8 +53,8 @@ std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait
                           style_.lock_delay.count() == 0 && wait == queue::Wait::kYes;
   if (in_company) {
     if (!company_) {
-      company_ = Companions::of(machine, path(), style_.contender.lock_name,
-                                style_.contender.extra_tags);
+      company_ =
+          Companions::of(machine, path(), style_.contender.lock_name, style_.contender.extra_tags);
     }
     plan.company = company_;
   }
