@@ -15,6 +15,7 @@
 #include "findings.hpp"
 #include "json.hpp"
 #include "options.hpp"
+#include "queue/farewell.hpp"
 #include "service.hpp"
 #include "terminal.hpp"
 #include "words.hpp"
@@ -156,6 +157,11 @@ bool is_part_of_semaphore(const std::string& child) {
 
 enum class Keeps { kNothing, kData };
 
+/// A farewell is of no use to anybody once the queue is empty.
+Keeps what_keeps(const std::string& data) {
+  return queue::makes_room(data) ? Keeps::kNothing : Keeps::kData;
+}
+
 /// Below `path`, deepest first. What has data is kept: a lock with a delay remembers there who
 /// vanished, and a semaphore, with both its parts, its size; and so is what never had a child:
 /// somebody may be about to use it. Whoever comes in between has a child there, or has changed the
@@ -181,11 +187,11 @@ Result<Collected> collect(Session& session, const std::string& path, Keeps keeps
     QueueEntry entry;
     entry.session = node->stat.ephemeral_owner;
     if (is_ephemeral(entry) || depth == kDeepest) continue;
-    const Keeps kept = node->data.empty() ? Keeps::kNothing : Keeps::kData;
+    const Keeps kept = what_keeps(node->data);
     const Result<Collected> inside = collect(session, below, kept, dry_run, depth + 1);
     if (!inside) return inside;
     result.removed += inside->removed;
-    if (inside->left > 0 || !node->data.empty() || node->stat.cversion == 0) continue;
+    if (inside->left > 0 || kept == Keeps::kData || node->stat.cversion == 0) continue;
     const Result<void> gone =
         dry_run ? Result<void>() : session.remove(below, deadline, node->stat.version);
     if (!gone && !is_in_the_way(gone.error())) return gone.error();
@@ -206,7 +212,7 @@ int gc(const DoctorOptions& options) {
   if (!session) return complain("gc", session.error());
   const Result<Node> top = session->get(*path, deadline_in(kAnswerPatience));
   if (!top && top.error() != Code::kNoNode) return complain("gc", top.error());
-  const Keeps kept = top && !top->data.empty() ? Keeps::kData : Keeps::kNothing;
+  const Keeps kept = top ? what_keeps(top->data) : Keeps::kNothing;
   const Result<Collected> done = collect(*session, *path, kept, options.dry_run);
   if (!done) return complain("gc", done.error());
   say("{} empty {} {}\n", done->removed, done->removed == 1 ? "directory" : "directories",

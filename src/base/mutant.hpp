@@ -47,8 +47,9 @@ enum class Mutant : std::uint8_t {
   kDeadlineIgnored,    ///< Who waits is not answered at its deadline (H51).
   kNoDelay,            ///< A lock delay is not waited out (H73).
   kGuardWithoutCheck,  ///< What is written under guard is not tied to the entry (H93).
+  kAnyFarewell,        ///< Whoever said farewell, it was my neighbour (H72).
 };
-inline constexpr std::size_t kMutants = 35;
+inline constexpr std::size_t kMutants = 36;
 
 inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "neighbour-left",
@@ -84,7 +85,8 @@ inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "loss-untold",
                                                                         "deadline-ignored",
                                                                         "no-delay",
-                                                                        "guard-without-check"};
+                                                                        "guard-without-check",
+                                                                        "any-farewell"};
 
 #ifdef LATCHKEY_MUTANTS
 /// The mistake that is being made, in the whole process.

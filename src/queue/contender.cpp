@@ -65,6 +65,7 @@ void Contender::enter() {
   list_answer_.reset();
   children_.clear();
   behind_.clear();
+  version_.reset();  // It may be another directory by now.
   ask<action::Create>(asks_.create, prefix());
   ask_list(options_.wait == Wait::kYes && options_.relist == Relist::kWhenNeeded);
 }
@@ -268,6 +269,7 @@ void Contender::wait_behind() {
   if (watched_ == ahead_.back() && watched_arm_ != Arm::kNo) return;
   drop_watch();
   watched_ = ahead_.back();
+  watched_czxid_ = 0;
   watch_nearest();
 }
 
@@ -285,7 +287,10 @@ void Contender::on(const event::Watched& watched) {
   if (take(asks_.own_watch, watched.ask)) return own_watched(watched.answer);
   if (!take(asks_.watch, watched.ask)) return;
   switch (watched.answer.kind) {
-    case Answer::Kind::kOk: watched_arm_ = Arm::kArmed; return;
+    case Answer::Kind::kOk:
+      watched_arm_ = Arm::kArmed;
+      watched_czxid_ = watched.czxid;
+      return;
     case Answer::Kind::kAmbiguous: return watch_nearest();
     case Answer::Kind::kNo: break;
   }
@@ -327,11 +332,11 @@ void Contender::on(const event::Gone& gone) {
     watched_arm_ = Arm::kNo;
     withdraw(asks_.watch);
   }
-  advance();
+  advance(was_watched ? watched_czxid_ : 0);
 }
 
 /// Somebody ahead has left. Never "my neighbour left, so it is my turn": others may be ahead (H27).
-void Contender::advance() {
+void Contender::advance(std::int64_t left) {
   if (base::mutated(base::Mutant::kNeighbourLeft)) ahead_.clear();
   if (ahead_.empty()) {
     if (phase_ != Phase::kWaiting && phase_ != Phase::kListing) return;
@@ -343,6 +348,7 @@ void Contender::advance() {
     return prove();
   }
   if (phase_ != Phase::kWaiting || !watched_.empty()) return;
+  if (may_have_said_farewell(left)) return read_farewell(left);
   const bool step_by_step = options_.relist == Relist::kWhenNeeded && ahead_.size() <= kFew;
   step_by_step ? wait_behind() : relist();
 }
@@ -408,6 +414,7 @@ std::string Contender::describe() const {
     case Phase::kLooking: return "looking at what carries " + guid_;
     case Phase::kListing: return "listing";
     case Phase::kWaiting: return "waiting for " + watched_;
+    case Phase::kReading: return "looking for a farewell";
     case Phase::kProving: return "proving the lease";
     case Phase::kHolding: return "holding " + own_->name;
     case Phase::kExchanging: return "exchanging " + own_->name + " for " + reader_name();

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include "latchkey/error.hpp"
 #include "queue/admission.hpp"
 #include "queue/entry_machine.hpp"
+#include "queue/farewell.hpp"
 #include "queue/messages.hpp"
 #include "queue/parent_maker.hpp"
 
@@ -72,7 +75,11 @@ class Contender : EntryMachine<Action> {
     Spent spent = Spent::kDrain;
     Until until = Until::kLeaseEnds;
     Missing missing = Missing::kMake;
+    /// With at least as many left ahead it looks for its neighbour's farewell before it lists, and
+    /// whoever has looked says one. Of use among those who exclude each other and nobody besides.
+    std::size_t farewell_from = kNever;
   };
+  static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
   Contender(Options options, GuidSource guids);
 
@@ -102,6 +109,7 @@ class Contender : EntryMachine<Action> {
     kLooking,    ///< Whose are the nodes that carry our guid?
     kListing,    ///< Our node is known, a list will decide.
     kWaiting,    ///< Behind the places in `ahead_`, the nearest of them watched.
+    kReading,    ///< The nearest has left: as the holder?
     kProving,    ///< First in line; the lease is being proven.
     kHolding,
     kExchanging,  ///< From a writer's entry to a reader's, in one transaction.
@@ -122,6 +130,7 @@ class Contender : EntryMachine<Action> {
     Ask pause = 0;
     Ask exchange = 0;
     Ask look = 0;
+    Ask farewell = 0;
   };
 
   void on(const event::Start&);
@@ -132,6 +141,7 @@ class Contender : EntryMachine<Action> {
   void on(const event::Removed& removed);
   void on(const event::Looked& looked);
   void on(const event::Watched& watched);
+  void on(const event::FarewellRead& read);
   void on(const event::Gone& gone);
   void on(const event::Touched& touched);
   void on(const event::DirectoryChanged&);
@@ -168,7 +178,8 @@ class Contender : EntryMachine<Action> {
   void decide();
   void be_first();
   void wait_behind();
-  void advance();
+  /// `left`: the neighbour that has left, by its czxid; 0: somebody else, or nobody knows.
+  void advance(std::int64_t left = 0);
   void own_watched(const Answer& answer);
   void watch_own();
   void watch_nearest();
@@ -176,6 +187,11 @@ class Contender : EntryMachine<Action> {
   void drop_own_watch();
   void prove();
   void grant();
+
+  // Farewells (contender_farewell.cpp).
+  [[nodiscard]] bool may_have_said_farewell(std::int64_t left) const;
+  void read_farewell(std::int64_t left);
+  [[nodiscard]] std::optional<Farewell> farewell() const;
 
   // Draining (contender_drain.cpp).
   void drain();
@@ -203,7 +219,7 @@ class Contender : EntryMachine<Action> {
   // Ending (contender_end.cpp).
   void own_is_gone();
   void leave();
-  void owe_own();
+  void owe_own(std::optional<Farewell> farewell = {});
   void finish();
 
   [[nodiscard]] std::string prefix() const;
@@ -230,8 +246,14 @@ class Contender : EntryMachine<Action> {
   std::vector<std::string> ahead_;  ///< Not known to be gone, the nearest last (P4's set A).
   bool may_downgrade_ = false;      ///< See Admission.
   std::string watched_;             ///< The one of `ahead_` we watch.
+  std::int64_t watched_czxid_ = 0;  ///< 0: not known.
   Arm watched_arm_ = Arm::kNo;
   Arm own_arm_ = Arm::kNo;
+
+  // Farewells.
+  std::int64_t left_ = 0;  ///< Whose is looked for.
+  /// Of the directory's data, if a farewell may be written over it.
+  std::optional<std::int32_t> version_;
 
   ParentMaker parents_;
 

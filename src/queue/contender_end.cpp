@@ -20,7 +20,7 @@ void Contender::on(const event::Cancel& cancel) {
 void Contender::on(const event::Release&) {
   if (phase_ != Phase::kHolding) return on(event::Cancel{Code::kCancelled});
   outcome_ = Outcome::kEnded;
-  owe_own();
+  owe_own(farewell());
   finish();
 }
 
@@ -90,9 +90,9 @@ void Contender::leave() {
   if (!searching) finish();
 }
 
-void Contender::owe_own() {
+void Contender::owe_own(std::optional<Farewell> farewell) {
   if (!own_) return;
-  owe(own_->name);
+  owe(own_->name, std::move(farewell));
   drop_own_watch();
   own_.reset();
 }
@@ -120,7 +120,7 @@ void Contender::finish() {
   drop_watch();
   drop_directory_watch();
   for (Ask* slot : {&asks_.list, &asks_.sync, &asks_.make, &asks_.remove, &asks_.own_watch,
-                    &asks_.prove, &asks_.pause, &asks_.look}) {
+                    &asks_.prove, &asks_.pause, &asks_.look, &asks_.farewell}) {
     withdraw(*slot);
   }
   drop_traces();

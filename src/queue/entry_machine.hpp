@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "queue/farewell.hpp"
 #include "queue/node_machine.hpp"
 #include "queue/traces.hpp"
 
@@ -28,8 +30,8 @@ class EntryMachine : protected NodeMachine<Action> {
 
   void renew_guid() { guid_ = guids_(); }
 
-  void owe(const std::string& name) {
-    if (owed_.insert(name).second) this->out_.push_back(action::Owe{name});
+  void owe(const std::string& name, std::optional<Farewell> farewell = {}) {
+    if (owed_.insert(name).second) this->out_.push_back(action::Owe{name, std::move(farewell)});
   }
 
   void look_at_traces() {

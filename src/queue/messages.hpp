@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "latchkey/error.hpp"
+#include "queue/farewell.hpp"
 
 /// What goes into a Contender and what comes out of it.
 
@@ -75,6 +77,10 @@ struct Watch {
   Ask ask;
   std::string name;
 };
+/// getData of the directory: has anybody said farewell? Answered by event::FarewellRead.
+struct ReadFarewell {
+  Ask ask;
+};
 /// The watch on `name` is no longer wanted, whether it is in place or still being asked for; the
 /// server's goes too when we were the last (H29).
 struct Unwatch {
@@ -104,9 +110,11 @@ struct Pause {
   Ask ask;
   int round;
 };
-/// A node of ours that has to go: becomes a debt of the session (H21).
+/// A node of ours that has to go: becomes a debt of the session (H21). With the farewell if that can
+/// be, without it otherwise.
 struct Owe {
   std::string name;
+  std::optional<Farewell> farewell = {};
 };
 /// To the caller: held; after a Downgrade once more, with the node that stands for it now. `name`
 /// is our node, `czxid` its creating transaction, `token` that of the first node of the attempt: a
@@ -132,9 +140,10 @@ struct Done {};
 
 using Action = std::variant<action::Create, action::List, action::ListAndWatch, action::Sync,
                             action::MakeDirectory, action::RemoveDirectory, action::Look,
-                            action::Watch, action::Unwatch, action::UnwatchDirectory,
-                            action::Exchange, action::Withdraw, action::Prove, action::Pause,
-                            action::Owe, action::Grant, action::Fail, action::Lose, action::Done>;
+                            action::Watch, action::ReadFarewell, action::Unwatch,
+                            action::UnwatchDirectory, action::Exchange, action::Withdraw,
+                            action::Prove, action::Pause, action::Owe, action::Grant, action::Fail,
+                            action::Lose, action::Done>;
 
 /// What a contender is told.
 namespace event {
@@ -178,9 +187,19 @@ struct Looked {
   bool owned = false;
   std::int64_t czxid = 0;
 };
+/// `czxid`: the transaction that made the node; 0 if nobody knows.
 struct Watched {
   Ask ask;
   Answer answer;
+  std::int64_t czxid = 0;
+};
+/// The directory's data, which `version` it is and which transaction wrote it.
+struct FarewellRead {
+  Ask ask;
+  Answer answer;
+  std::string data = {};
+  std::int32_t version = 0;
+  std::int64_t mzxid = 0;
 };
 /// A watched node was deleted, or a node of our own session that we watch has ended its hold or
 /// attempt. A fact about the name, whoever asked: names do not return.
@@ -230,9 +249,10 @@ struct Downgrade {};
 }  // namespace event
 
 using Event = std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
-                           event::Removed, event::Looked, event::Watched, event::Gone,
-                           event::Touched, event::DirectoryChanged, event::Behind, event::Proved,
-                           event::Resumed, event::Heartbeat, event::LeaseOver, event::SessionOver,
-                           event::Cancel, event::Release, event::Exchanged, event::Downgrade>;
+                           event::Removed, event::Looked, event::Watched, event::FarewellRead,
+                           event::Gone, event::Touched, event::DirectoryChanged, event::Behind,
+                           event::Proved, event::Resumed, event::Heartbeat, event::LeaseOver,
+                           event::SessionOver, event::Cancel, event::Release, event::Exchanged,
+                           event::Downgrade>;
 
 }  // namespace latchkey::queue

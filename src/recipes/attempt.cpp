@@ -121,6 +121,19 @@ void Attempt::carry_out(action::Watch& action) {
   feed(event::Watched{action.ask, {}});
 }
 
+void Attempt::carry_out(action::ReadFarewell& action) {
+  const wire::PathWatch directory{machine_.absolute(plan_.contender.directory), false};
+  send(action.ask, Op::kGetData, directory, [this, ask = action.ask](Outcome&& outcome) {
+    event::FarewellRead read{.ask = ask, .answer = answer_of(outcome)};
+    if (auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply)) {
+      read.data = std::move(reply->data).value_or(std::string{});
+      read.version = reply->stat.version;
+      read.mzxid = reply->stat.mzxid;
+    }
+    feed(std::move(read));
+  });
+}
+
 void Attempt::companion_left(const std::string& name) {
   if (watched_companion_ != name) return;
   watched_companion_.clear();

@@ -75,6 +75,7 @@ class Attempt : public DirectoryErrand<queue::Event>, private Companion {
   void carry_out(queue::action::Create& action);
   void carry_out(queue::action::List& action);
   void carry_out(queue::action::Watch& action);
+  void carry_out(queue::action::ReadFarewell& action);
   void carry_out(queue::action::Unwatch& action);
   void carry_out(queue::action::Withdraw& action);
   void carry_out(queue::action::Done& action);

@@ -90,7 +90,7 @@ void DirectoryErrand<Event>::carry_out(action::Watch& action) {
         const bool revoked =
             reply && reply->data && queue::is_asked_to_let_go(*reply->data) && is_own(name);
         if (!outcome.ok && outcome.code == Code::kNoNode) on_gone(name);
-        feed(event::Watched{ask, answer_of(outcome)});
+        feed(event::Watched{ask, answer_of(outcome), reply ? reply->stat.czxid : 0});
         if (outcome.ok) look_for_ended(name);
         if (revoked) this->tell_asked_to_let_go();
       },
@@ -125,8 +125,10 @@ void DirectoryErrand<Event>::carry_out(action::Unwatch& action) {
 // Giving up.
 
 template <class Event>
-void DirectoryErrand<Event>::owe(const std::string& name) {
+void DirectoryErrand<Event>::owe(const std::string& name, std::optional<queue::Farewell> farewell) {
   const std::string path = path_of(name);
+  std::optional<session::LastWord> word;
+  if (farewell) word = {directory_, std::move(farewell->data), farewell->version};
   session::Completion told = next_removal();
   // Whoever waits for it will not come back before it is answered.
   const auto linger = told ? session::Linger::kNo : session::Linger::kYes;
@@ -138,13 +140,13 @@ void DirectoryErrand<Event>::owe(const std::string& name) {
         session::report(host_, Op::kDelete, path, outcome);
         if (told) told(std::move(outcome));
       },
-      machine_.now(), linger);
+      machine_.now(), linger, word);
   on_owed(name);
 }
 
 template <class Event>
 void DirectoryErrand<Event>::carry_out(action::Owe& action) {
-  if (!telling_loss_) return owe(action.name);
+  if (!telling_loss_) return owe(action.name, std::move(action.farewell));
   held_back_.push_back(action.name);
 }
 

@@ -79,7 +79,7 @@ class DirectoryErrand : public MachineErrand<Event> {
  private:
   void list(queue::Ask ask, std::optional<session::WatchWish> watch);
   void look_for_ended(const std::string& name);
-  void owe(const std::string& name);
+  void owe(const std::string& name, std::optional<queue::Farewell> farewell = {});
 
   const std::string directory_;                     ///< As the server knows it.
   std::map<std::string, session::CallId> watches_;  ///< By child: the calls that set them.

@@ -35,10 +35,15 @@ std::string hand_over_key(const Path& directory, const MutexOptions& options) {
 std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>& host,
                                            Path directory, const MutexOptions& options) {
   const bool delayed = options.lock_delay.count() != 0;
+  // Other names and tags make others count than the neighbour counted.
+  const bool is_plain = !delayed && options.name.empty() && options.extra_tags.empty();
   std::string key = hand_over_key(directory, options);
   std::shared_ptr<const Recipe> recipe = std::make_shared<QueueRecipe>(
       host, std::move(directory),
-      EntryStyle{.contender = {.lock_name = options.name, .extra_tags = options.extra_tags},
+      EntryStyle{.contender = {.lock_name = options.name,
+                               .extra_tags = options.extra_tags,
+                               .farewell_from =
+                                   is_plain ? queue::kDeep : queue::Contender::kNever},
                  .reason = options.reason,
                  .lock_delay = options.lock_delay,
                  .acl = options.acl,

@@ -326,7 +326,9 @@ void Machine::drop_server_watch(WatchOn on, const std::string& path, Instant now
 
 // Debts.
 
-void Machine::owe_delete(const std::string& path, Completion done, Instant now, Linger linger) {
+void Machine::owe_delete(const std::string& path, Completion done, Instant now, Linger linger,
+                         const std::optional<LastWord>& word) {
+  const bool says = word && may_say(*word);
   if (!is_over() && !closing_) {
     owed_.insert(path);
     for (WatchTable::Watch& watch : watches_.take_kin(path)) {
@@ -349,6 +351,7 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
     if (told) told(std::move(outcome));
   };
   last_debt_at_ = now;
+  if (says) return submit_with(*word, std::move(call), now);
   const bool lingers = comes_again_ && linger == Linger::kYes && options_.linger == Linger::kYes;
   if (!lingers || phase_ != Phase::kAttached || closing_) {
     submit(std::move(call), now);
@@ -359,6 +362,37 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
   calls_.find(id)->id = id;
   lingering_.push_back(id);
   leave_at_ = std::min(leave_at_, now + kBreath);
+}
+
+bool Machine::may_say(const LastWord& word) const {
+  if (!says_words_ || phase_ != Phase::kAttached || closing_) return false;
+  const std::string below = word.path == "/" ? word.path : word.path + '/';
+  const auto other = owed_.lower_bound(below);
+  return other == owed_.end() || !other->starts_with(below);
+}
+
+void Machine::submit_with(const LastWord& word, Call debt, Instant now) {
+  wire::Multi body;
+  body.ops.push_back({Op::kSetData, wire::SetData{word.path, word.data, word.version}});
+  body.ops.push_back({Op::kDelete, wire::PathVersion{debt.path, -1}});
+  Call both{.op = Op::kMulti, .path = debt.path};
+  wire::append_frame(both.frame, wire::RequestHeader{0, Op::kMulti}, body);
+  both.done = [this, debt = std::move(debt)](Outcome&& outcome) mutable {
+    const auto* reply = std::get_if<wire::MultiReply>(&outcome.reply);
+    const auto failed = [](const wire::MultiResult& result) {
+      return std::holds_alternative<wire::ErrorReply>(result.body);
+    };
+    if (reply && reply->results.size() == 2 && std::ranges::none_of(reply->results, failed)) {
+      return debt.done(std::move(outcome));
+    }
+    if (reply && !reply->results.empty()) {
+      // It would be refused every time, and whoever waits would wait for that.
+      const auto* word_said = std::get_if<wire::ErrorReply>(&reply->results[0].body);
+      if (word_said && word_said->err == wire::Err::kNoAuth) says_words_ = false;
+    }
+    submit(std::move(debt), now_);
+  };
+  submit(std::move(both), now);
 }
 
 bool Machine::send_joined(CallId id, Instant now) {

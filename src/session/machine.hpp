@@ -76,6 +76,14 @@ class Member {
 /// somebody brings the machine the time while nobody calls.
 enum class Linger { kNo, kYes };
 
+/// What is set in the transaction that deletes a node, if nobody has set anything else since
+/// `version`: see queue/farewell.hpp.
+struct LastWord {
+  std::string path;
+  std::string data;
+  std::int32_t version = 0;
+};
+
 struct MachineOptions {
   std::chrono::milliseconds timeout{10'000};
   std::vector<Credential> credentials;
@@ -160,8 +168,13 @@ class Machine {
   /// In a session where the last delete was followed by a new entry at once, as a loop of lock and
   /// unlock does it, this one waits for kBreath at most, to leave with the next entry in one
   /// transaction: one write for the server instead of two (docs/decisions/0011).
+  ///
+  /// One with a last word leaves at once, and the word is said once: if that transaction is refused
+  /// or its answer lost, the delete goes on alone. Nothing is said while another delete below
+  /// `word->path` is unanswered: the node may be first in the eyes of this session only
+  /// (docs/decisions/0014).
   void owe_delete(const std::string& path, Completion done, Instant now,
-                  Linger linger = Linger::kYes);
+                  Linger linger = Linger::kYes, const std::optional<LastWord>& word = {});
   [[nodiscard]] bool is_owed(const std::string& path) const { return owed_.contains(path); }
   /// Drops a watch that a call has set or is about to set; the server's goes too if it was the
   /// last.
@@ -335,6 +348,8 @@ class Machine {
   /// sent.
   void fail(CallId id, Code code, const std::string& detail, Instant now);
   void pay_debts(Instant now);
+  [[nodiscard]] bool may_say(const LastWord& word) const;
+  void submit_with(const LastWord& word, Call debt, Instant now);
   /// Sends the entry together with a delete that waits for it. False: there is none.
   bool send_joined(CallId id, Instant now);
   void settle_joined(const Flight& flight, const wire::ReplyHeader& header, const Reply& reply,
@@ -404,6 +419,7 @@ class Machine {
   std::vector<Identity> identities_;
   std::deque<std::size_t> auth_flights_;
   std::set<std::string> owed_;
+  bool says_words_ = true;  ///< Until it was told that it may not.
   /// Debts the server answered without settling them: sent again at pay_at_, or on a new
   /// connection.
   std::vector<CallId> unpaid_;

@@ -76,7 +76,9 @@ class Storm {
     if (chance(5)) call = add_watch_call(path(), WatchOn::kRecursive, rig_.watcher());
     if (chance(50)) call.deadline = rig_.now + milliseconds(random_.below(4'000));
     if (chance(10)) {
-      calls_.push_back(rig_.owe_delete(path()));
+      std::optional<LastWord> word;
+      if (chance(30)) word = {"/locks", "left 7", 3};
+      calls_.push_back(rig_.owe_delete(path(), word));
       if (chance(70)) come_back();
     } else {
       calls_.push_back(rig_.submit(std::move(call)));

@@ -292,9 +292,9 @@ class Rig {
     settle();
     return sent;
   }
-  Sent owe_delete(const std::string& path) {
+  Sent owe_delete(const std::string& path, const std::optional<LastWord>& word = {}) {
     Sent sent{.told = std::make_shared<Told>()};
-    machine.owe_delete(path, completion(sent), now);
+    machine.owe_delete(path, completion(sent), now, Linger::kYes, word);
     settle();
     return sent;
   }
@@ -355,6 +355,8 @@ class Rig {
     for (const wire::MultiOp& one : multi.ops) {
       if (const auto* create = std::get_if<wire::Create>(&one.body)) {
         reply.results.push_back({wire::Op::kCreate, wire::CreateReply{create->path}});
+      } else if (one.op == wire::Op::kSetData) {
+        reply.results.push_back({one.op, wire::StatReply{}});
       } else {
         reply.results.push_back({one.op, wire::Empty{}});
       }

@@ -500,8 +500,10 @@ TEST_P(LookCommand, GcRemovesWhatIsEmptyAndNothingElse) {
     return session_->create(root, "", {}, soon()).has_value();
   };
   ASSERT_TRUE(eventually(make_root, soon()));
-  for (const char* name : {"/used", "/marked", "/empty", "/fresh"}) {
-    make(root + name, std::string(name) == "/marked" ? "who vanished" : "");
+  for (const char* name : {"/used", "/marked", "/empty", "/left", "/fresh"}) {
+    // A farewell is of no use to anybody any more.
+    const std::string data = name == "/marked"s ? "who vanished" : name == "/left"s ? "left 7" : "";
+    make(root + name, data);
     if (std::string(name) == "/fresh") continue;
     make(root + name + "/x");
     ASSERT_TRUE(session_->remove(root + name + "/x", soon()));
@@ -514,6 +516,7 @@ TEST_P(LookCommand, GcRemovesWhatIsEmptyAndNothingElse) {
   EXPECT_EQ(user_.run({"gc"}).status, kFine);
 
   EXPECT_FALSE(session_->exists(root + "/empty", soon()).value());
+  EXPECT_FALSE(session_->exists(root + "/left", soon()).value());
   for (const char* name : {"/used", "/marked", "/fresh"}) {
     EXPECT_TRUE(session_->exists(root + name, soon()).value()) << name;
   }

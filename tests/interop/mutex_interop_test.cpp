@@ -5,6 +5,7 @@
 
 #include "interop/arrival_order.hpp"
 #include "interop/interop_fixture.hpp"
+#include "queue/farewell.hpp"
 
 /// Mutexes of several clients on one path: Latchkey's, Curator's, and kazoo's with interop/kazoo.
 namespace latchkey::test_support {
@@ -73,6 +74,39 @@ TEST_P(MutexInteropTest, ThreeClientsAreServedInOrderOfArrival) {
     ASSERT_TRUE(pythons->holds(rounds[i]));
     EXPECT_TRUE(i + 1 == rounds.size() || !theirs->has_answer(rounds[i + 1]));
     EXPECT_EQ(pythons->ask("unlock", rounds[i]), "released");
+  }
+  EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+/// Ours say farewell there, which is nothing to Curator, and Curator says none.
+TEST_P(MutexInteropTest, InADeepQueueNobodyIsPassedOverEither) {
+  const auto theirs = curator();
+  std::vector<std::unique_ptr<Waiter>> ours;
+  std::size_t arrived = 0;
+  const auto join = [&] {
+    ours.push_back(std::make_unique<Waiter>(mutex(open())));
+    return witness.queue_reaches(directory, ++arrived);
+  };
+  while (arrived < queue::kDeep + 4) ASSERT_TRUE(join());
+  for (const char* lane : {"a", "b"}) {
+    theirs->order("mutex " + directory, lane);
+    ASSERT_TRUE(witness.queue_reaches(directory, ++arrived));
+    ASSERT_TRUE(join());
+    ASSERT_TRUE(join());
+  }
+
+  std::size_t next = 0;
+  const auto take_turn = [&] {
+    ASSERT_TRUE(ours[next]->holds()) << next;
+    ours[next++]->lease().release();
+  };
+  while (next < queue::kDeep + 4) take_turn();
+  for (const char* lane : {"a", "b"}) {
+    ASSERT_TRUE(theirs->holds(lane));
+    EXPECT_FALSE(ours[next]->has_answer());
+    EXPECT_EQ(theirs->ask("unlock", lane), "released");
+    take_turn();
+    take_turn();
   }
   EXPECT_TRUE(witness.is_quiet(directory));
 }

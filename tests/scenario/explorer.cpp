@@ -127,6 +127,10 @@ std::vector<Step> steps_of(const World& world, const Troubles& left) {
     steps.push_back(
         {"reaper", 0, [](World& w, int) { w.remove_level(kDirectory); }, &Troubles::removals});
   }
+  if (world.leader().has_directory()) {
+    steps.push_back(
+        {"user writes", 0, [](World& w, int) { w.write_data("mine"); }, &Troubles::writes});
+  }
   std::erase_if(steps, [&](const Step& step) { return step.price && left.*step.price == 0; });
   return steps;
 }
@@ -134,7 +138,8 @@ std::vector<Step> steps_of(const World& world, const Troubles& left) {
 std::size_t budget_of(const Troubles& left) {
   std::size_t sum = 0;
   for (const int count : {left.cuts, left.cancels, left.lease_ends, left.crashes, left.deletions,
-                          left.touches, left.removals, left.heartbeats, left.downgrades}) {
+                          left.touches, left.removals, left.heartbeats, left.downgrades,
+                          left.writes}) {
     sum = sum * 8 + static_cast<std::size_t>(count);
   }
   return sum;

@@ -20,6 +20,7 @@ struct Troubles {
   int removals = 0;  ///< Of the empty directory.
   int heartbeats = 0;
   int downgrades = 0;
+  int writes = 0;  ///< Of a user, into the directory's data.
 };
 
 /// Goes through every order in which the messages, callers and troubles of a world can happen,

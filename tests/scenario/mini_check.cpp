@@ -12,7 +12,8 @@ int ContenderProbe::role(const Contender& self, Ask ask) {
   const Contender::Asks& asks = self.asks_;
   int role = 1;
   for (const Ask slot : {asks.create, asks.list, asks.sync, asks.make, asks.remove, asks.watch,
-                         asks.own_watch, asks.prove, asks.pause, asks.exchange, asks.look}) {
+                         asks.own_watch, asks.prove, asks.pause, asks.exchange, asks.look,
+                         asks.farewell}) {
     if (slot != 0 && slot == ask) return role;
     ++role;
   }
@@ -37,7 +38,7 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
   fold.flags({self.leaving_, self.downgrading_, asks.create != 0, asks.list != 0, asks.sync != 0,
               asks.make != 0, asks.remove != 0, asks.watch != 0, asks.own_watch != 0,
               asks.prove != 0, asks.pause != 0, asks.exchange != 0, asks.look != 0,
-              self.may_downgrade_, self.directory_watched_, self.parents_.has_begun(),
+              asks.farewell != 0, self.may_downgrade_, self.directory_watched_, self.parents_.has_begun(),
               self.own_.has_value(), self.drained_once_, self.fresh_});
   fold.text(self.guid_);
   fold.text(own(self));
@@ -58,6 +59,10 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
   fold.texts(self.children_);
   fold.texts(self.ahead_);
   fold.text(self.watched_);
+  fold.number(static_cast<std::uint64_t>(self.watched_czxid_));
+  fold.number(self.phase_ == Contender::Phase::kReading ? static_cast<std::uint64_t>(self.left_)
+                                                        : 0);
+  fold.kind(self.version_.value_or(-1));
   fold.kind(self.watched_arm_);
   fold.kind(self.own_arm_);
   if (self.parents_.has_begun()) fold.text(self.parents_.path());
@@ -71,8 +76,15 @@ using queue::ContenderProbe;
 
 namespace {
 
+void fold_data(const Data& data, Fold& fold) {
+  fold.text(data.text);
+  fold.kind(data.version);
+  fold.number(static_cast<std::uint64_t>(data.mzxid));
+}
+
 void fold_tree(const Tree& tree, Fold& fold) {
   fold.texts(tree.levels);
+  fold_data(tree.data, fold);
   fold.number(tree.entries.size());
   for (const auto& [name, entry] : tree.entries) {
     fold.text(name);
@@ -89,6 +101,7 @@ void fold_message(const Message& message, Fold& fold) {
   fold.number(static_cast<std::uint64_t>(message.czxid));
   fold.flags({message.owned});
   fold.texts(message.children);
+  fold_data(message.data, fold);
   fold.number(message.position);
 }
 
@@ -228,6 +241,7 @@ std::size_t World::key() const {
       }
       fold.text(one.name);
       fold.text(one.to);
+      fold.kind(one.farewell ? one.farewell->version : -1);
     }
   };
   const auto itself = [](const Request& one) -> const Request& { return one; };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "queue/node_name.hpp"
+#include "scenario/mini_probe.hpp"
 #include "scenario/mini_world.hpp"
 
 namespace latchkey::mini {
@@ -38,6 +39,7 @@ int World::add_slot(const std::string& name, int client, queue::Contender::Optio
   const int slot = static_cast<int>(slots_.size());
   options.directory = kDirectory;
   if (options.relist == queue::Relist::kWhenNeeded) options.relist = options_.relist;
+  options.farewell_from = std::min(options.farewell_from, options_.farewell_from);
   const std::uint64_t who = options_.repeat_guids ? 0 : static_cast<std::uint64_t>(slot) + 1;
   // A repeated guid repeats once: the second draw of each attempt differs.
   auto guids = [who, slot, count = std::uint64_t{0}]() mutable {
@@ -120,6 +122,7 @@ class Carrier {
     self_.wanted_watches.insert(one.name);
     ask(Kind::kWatch, one.ask, one.name);
   }
+  void operator()(const action::ReadFarewell& one) { ask(Kind::kRead, one.ask); }
   void operator()(const action::Exchange& one) {
     world_.send(self_.client, {Kind::kExchange, slot_, one.ask, one.from, one.to});
   }
@@ -129,7 +132,7 @@ class Carrier {
   void operator()(const action::Owe& one) {
     const bool lost = self_.granted && !self_.holding && !self_.released;
     if (world_.options_.tells_losses_first && lost) return self_.withheld.push_back(one.name);
-    world_.owe(slot_, one.name);
+    world_.owe(slot_, one.name, one.farewell);
   }
   void operator()(const action::Grant& one) {
     world_.granted(slot_, one);
@@ -188,13 +191,14 @@ void World::carry_out(int slot, const queue::Action& wish) {
 void World::send(int client, Request request) {
   static constexpr const char* kNames[] = {"create", "list",   "list+watch", "sync",
                                            "make",   "remove", "look",       "watch",
-                                           "prove",  "delete", "exchange"};
+                                           "prove",  "delete", "exchange",   "read"};
   if (request.slot >= 0) {
     say(slot_at(request.slot).name + " -> " + kNames[static_cast<std::size_t>(request.kind)] +
         (request.name.empty() ? "" : " " + request.name) +
         (request.to.empty() ? "" : " for " + request.to));
   } else {
-    say("client " + std::to_string(client) + " -> delete " + request.name);
+    say("client " + std::to_string(client) + " -> delete " + request.name +
+        (request.farewell ? ", " + request.farewell->data : ""));
   }
   const bool skip_sync =
       options_.mutant == Mutant::kSearchWithoutSync && request.kind == Kind::kSync;
@@ -206,12 +210,14 @@ void World::send(int client, Request request) {
   (self.connected ? self.sent : self.unsent).push_back(std::move(request));
 }
 
-void World::owe(int slot, const std::string& name) {
+void World::owe(int slot, const std::string& name, std::optional<queue::Farewell> farewell) {
   const int client = slot_at(slot).client;
   say(slot_at(slot).name + " owes " + name);
   if (options_.mutant == Mutant::kCancelOwesNothing && slot_at(slot).failed) return;
+  // To others a companion's entry is there until its delete is answered: see Machine::owe_delete.
+  if (!at(client).debts.empty() || !at(client).connected) farewell.reset();
   at(client).debts.push_back(name);
-  send(client, {Kind::kDelete, -1, 0, name});
+  send(client, {Kind::kDelete, -1, 0, name, {}, std::move(farewell)});
   for (std::size_t other = 0; other < slots_.size(); ++other) {
     const bool hears = !options_.company || slots_[other].wanted_watches.contains(name);
     if (slots_[other].client == client && static_cast<int>(other) != slot && hears) {
@@ -301,7 +307,13 @@ void World::deliver_reply(int client, const Message& message) {
   const Request& request = message.request;
   const int slot = request.slot;
   switch (request.kind) {
-    case Kind::kDelete: std::erase(self.debts, request.name); return;
+    case Kind::kDelete:
+      if (request.farewell && message.answer.kind != Answer::Kind::kOk) {
+        return send(client, {Kind::kDelete, -1, 0, request.name});
+      }
+      std::erase(self.debts, request.name);
+      return;
+    case Kind::kRead: return deliver_read(message);
     case Kind::kCreate:
       tell(slot, event::Created{request.ask, message.answer, message.name, message.czxid});
       return take_place(slot, message);
@@ -366,7 +378,17 @@ void World::deliver_watched(int client, const Message& message) {
     if (options_.mutant == Mutant::kDeafToNoNode) answer = kOk;
     if (request.name == own_node(request.slot)) slot_at(request.slot).saw_own_missing = true;
   }
-  tell(request.slot, event::Watched{request.ask, answer});
+  tell(request.slot, event::Watched{request.ask, answer, message.czxid});
+}
+
+void World::deliver_read(const Message& message) {
+  const int slot = message.request.slot;
+  const auto& [text, version, mzxid] = message.data;
+  event::FarewellRead read{message.request.ask, message.answer, text, version, mzxid};
+  const bool lies = options_.mutant == Mutant::kAnyFarewell && queue::parse_farewell(text);
+  if (lies) read.data = queue::format_farewell(queue::ContenderProbe::left(slot_at(slot).machine));
+  if (options_.mutant == Mutant::kDataNotMinded && !queue::makes_room(text)) read.data.clear();
+  tell(slot, read);
 }
 
 /// A request that a cut left without an answer. Nobody was told anything, so nothing is known.
@@ -385,11 +407,12 @@ void World::ambiguous(int client, const Request& request) {
     case Kind::kWatch: return tell(request.slot, event::Watched{ask, kMaybe});
     case Kind::kProve: return tell(request.slot, event::Proved{ask, kMaybe});
     case Kind::kExchange: return tell(request.slot, event::Exchanged{ask, kMaybe, 0});
+    case Kind::kRead: return tell(request.slot, event::FarewellRead{ask, kMaybe});
     case Kind::kDelete:
       if (options_.mutant == Mutant::kDebtNotRetried) {
         std::erase(at(client).debts, request.name);
       } else {
-        send(client, request);
+        send(client, {Kind::kDelete, -1, 0, request.name});  // A farewell is said once.
       }
       return;
   }

@@ -62,7 +62,8 @@ struct ContenderProbe {
     fold.kind(self.outcome_);
     fold.kind(self.own_arm_);
     fold.kind(self.watched_arm_);
-    fold.flags({self.leaving_, self.may_downgrade_, self.directory_watched_});
+    fold.flags({self.leaving_, self.may_downgrade_, self.directory_watched_,
+                self.watched_czxid_ != 0});
     fold.number(self.ahead_.size());
     for (const std::string& name : self.ahead_) fold.kind(whose(name));
     fold.kind(self.watched_.empty() ? -1 : whose(self.watched_));
@@ -73,6 +74,12 @@ struct ContenderProbe {
     return waits(self) && self.own_arm_ == Contender::Arm::kNo && self.ahead_.size() > 3;
   }
   static const std::string& lock_name(const Contender& self) { return self.options_.lock_name; }
+  /// Whose farewell it looks for.
+  static std::int64_t left(const Contender& self) { return self.left_; }
+  /// Would its farewell be taken?
+  static bool may_write(const Contender& self, std::int32_t version) {
+    return self.version_ == version;
+  }
   static bool waits(const Contender& self) { return self.phase_ == Contender::Phase::kWaiting; }
   static std::string own(const Contender& self) { return self.own_ ? self.own_->name : ""; }
   static const std::string& watched(const Contender& self) { return self.watched_; }

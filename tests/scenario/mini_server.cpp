@@ -73,10 +73,21 @@ Message World::carry_out_at_leader(int client, const Request& request) {
         reply.answer = no(Code::kNoNode);
         break;
       }
+      if (request.farewell && request.farewell->version != leader_.data.version) {
+        reply.answer = no(Code::kBadVersion);
+        break;
+      }
       if (leader_.entries.at(request.name).session != client) {
         violate("client " + std::to_string(client) + " deletes a stranger's " + request.name);
       }
-      commit({Change::Kind::kDelete, request.name, {}});
+      {
+        Change change{Change::Kind::kDelete, request.name, {}};
+        if (request.farewell) {
+          if (!queue::makes_room(leader_.data.text)) violate("what a user wrote is written over");
+          change.word = request.farewell->data;
+        }
+        commit(std::move(change));
+      }
       break;
     case Request::Kind::kExchange:
       if (leader_.entries.contains(request.to)) {
@@ -125,6 +136,11 @@ Message World::read_at(Client& client, int session, const Request& request) {
     if (request.kind == Request::Kind::kListAndWatch) client.server_watches.insert("");
     return reply;
   }
+  if (request.kind == Request::Kind::kRead) {
+    if (!client.view.has_directory()) reply.answer = no(Code::kNoNode);
+    reply.data = client.view.data;
+    return reply;
+  }
   const auto entry = client.view.entries.find(request.name);
   if (entry == client.view.entries.end()) {
     reply.answer = no(Code::kNoNode);
@@ -142,7 +158,8 @@ void World::serve(int client) {
   self.sent.pop_front();
   const bool reads = request.kind == Request::Kind::kList ||
                      request.kind == Request::Kind::kListAndWatch ||
-                     request.kind == Request::Kind::kLook || request.kind == Request::Kind::kWatch;
+                     request.kind == Request::Kind::kLook ||
+                     request.kind == Request::Kind::kWatch || request.kind == Request::Kind::kRead;
   Message reply;
   if (reads) {
     reply = read_at(self, client, request);
@@ -201,6 +218,12 @@ void World::add_entry(const std::string& prefix) {
 }
 
 void World::remove_level(const std::string& path) { commit({Change::Kind::kRemove, path, {}}); }
+
+void World::write_data(const std::string& text) {
+  Change change{Change::Kind::kSet, kDirectory, {}};
+  change.word = text;
+  commit(std::move(change));
+}
 
 void World::set_counter(std::int32_t counter) {
   leader_.counter = counter;

@@ -19,10 +19,15 @@ std::vector<std::string> Tree::children() const {
 
 Effects Tree::apply(const Change& change) {
   Effects effects;
+  ++zxid;
+  if (change.word) data = {*change.word, data.version + 1, zxid};
   switch (change.kind) {
     case Change::Kind::kMake:
       levels.insert(change.name);
-      if (change.name == kDirectory) counter = 0;
+      if (change.name == kDirectory) {
+        counter = 0;
+        data = {"", 0, zxid};
+      }
       break;
     case Change::Kind::kRemove:
       levels.erase(change.name);
@@ -42,6 +47,7 @@ Effects Tree::apply(const Change& change) {
       if (counter < std::numeric_limits<std::int32_t>::max()) ++counter;
       effects.directory_changed = true;
       break;
+    case Change::Kind::kSet: break;
     case Change::Kind::kTouch: effects.touched.push_back(change.name); break;
     case Change::Kind::kClose:
       std::erase_if(entries, [&](const auto& item) {

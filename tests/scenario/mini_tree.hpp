@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,11 +22,12 @@ struct Entry {
 
 /// One committed transaction.
 struct Change {
-  enum class Kind { kMake, kRemove, kCreate, kDelete, kExchange, kTouch, kClose };
+  enum class Kind { kMake, kRemove, kCreate, kDelete, kExchange, kTouch, kClose, kSet };
   Kind kind = Kind::kTouch;
   std::string name;  ///< A path for kMake and kRemove, a child otherwise.
   Entry entry;
-  std::string replaced = {};  ///< The child that kExchange deletes.
+  std::string replaced = {};           ///< The child that kExchange deletes.
+  std::optional<std::string> word = {};  ///< The directory's new data, of a kDelete or a kSet.
 };
 
 /// What a transaction did, as far as watches care.
@@ -35,12 +37,21 @@ struct Effects {
   bool directory_changed = false;
 };
 
-/// As much of a ZooKeeper tree as a lock needs: directory levels, the entries of one directory and
-/// its sequence counter. A value; every server of the little world has one.
+/// What the lock directory keeps besides its entries.
+struct Data {
+  std::string text;
+  std::int32_t version = 0;
+  std::int64_t mzxid = 0;
+};
+
+/// As much of a ZooKeeper tree as a lock needs: directory levels, the entries of one directory, its
+/// sequence counter and its data. A value; every server of the little world has one.
 struct Tree {
   std::set<std::string> levels{"/locks", kDirectory};
   std::map<std::string, Entry> entries;
   std::int32_t counter = 0;
+  Data data;
+  std::int64_t zxid = 0;  ///< How much was applied.
 
   [[nodiscard]] bool has_directory() const { return levels.contains(kDirectory); }
   [[nodiscard]] bool has_parent_of(const std::string& path) const;

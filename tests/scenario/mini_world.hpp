@@ -31,6 +31,8 @@ enum class Mutant {
   kReadersNotCounted,  ///< H44: a writer does not see the reader in its predecessor's place.
   kLeavesUntold,       ///< H26: a companion leaves, and who waits for it is not told.
   kListWithoutUs,      ///< H02: a list from before our create counts, too.
+  kAnyFarewell,        ///< H72: whoever said farewell, it is told as the neighbour's.
+  kDataNotMinded,      ///< A farewell is written over whatever is there.
 };
 
 struct Request {
@@ -45,13 +47,15 @@ struct Request {
     kWatch,
     kProve,
     kDelete,
-    kExchange
+    kExchange,
+    kRead
   };
   Kind kind = Kind::kList;
   int slot = -1;
   queue::Ask ask = 0;
   std::string name;
-  std::string to = {};  ///< Of an exchange.
+  std::string to = {};                          ///< Of an exchange.
+  std::optional<queue::Farewell> farewell = {};  ///< Of a delete.
 };
 
 /// What travels from a server to a client.
@@ -64,6 +68,7 @@ struct Message {
   std::int64_t czxid = 0;
   bool owned = false;
   std::vector<std::string> children;
+  Data data = {};
   std::size_t position = 0;  ///< How many transactions the server had applied.
 };
 
@@ -134,6 +139,7 @@ class World {
     bool company = false;  ///< Slots of one client know of each other.
     /// Whoever loses gives up its node when it knows, and not before (H73): loss_is_told().
     bool tells_losses_first = false;
+    std::size_t farewell_from = queue::Contender::kNever;
   };
 
   World() : World(Options{}) {}
@@ -169,6 +175,7 @@ class World {
   void touch_entry(const std::string& name);
   void add_entry(const std::string& prefix);
   void remove_level(const std::string& path);
+  void write_data(const std::string& text);
   void set_counter(std::int32_t counter);
 
   // What may happen next.
@@ -213,12 +220,13 @@ class World {
 
   // The clients (mini_client.cpp).
   void send(int client, Request request);
-  void owe(int slot, const std::string& name);
+  void owe(int slot, const std::string& name, std::optional<queue::Farewell> farewell = {});
   void unwatch(int slot, const std::string& name);
   void withdraw(int slot, queue::Ask ask);
   void deliver(int client, const Message& message);
   void deliver_reply(int client, const Message& message);
   void deliver_watched(int client, const Message& message);
+  void deliver_read(const Message& message);
   void ambiguous(int client, const Request& request);
   void granted(int slot, const queue::action::Grant& grant);
 

@@ -47,12 +47,14 @@ class SettledLine {
     for (int who = 0; who < count(); ++who) {
       fold.kind(stands(who));
       if (stands(who) == walk::Stands::kGone) continue;
-      queue::ContenderProbe::fold_settled(world_.slots()[static_cast<std::size_t>(who)].machine,
-                                          whose, fold);
+      const queue::Contender& machine = world_.slots()[static_cast<std::size_t>(who)].machine;
+      queue::ContenderProbe::fold_settled(machine, whose, fold);
+      fold.flags({queue::ContenderProbe::may_write(machine, world_.leader().data.version)});
     }
     std::map<std::int32_t, int> line;
     for (const auto& [name, entry] : world_.leader().entries) line[entry.number] = entry.slot;
     for (const auto& [number, slot] : line) fold.kind(slot);
+    fold.flags({world_.leader().data.text.empty()});
     return fold.sum();
   }
   [[nodiscard]] std::string violation() {

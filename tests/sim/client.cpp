@@ -351,11 +351,13 @@ void Client::leave_if_asked() {
 }
 
 Lock Client::mutex_at(const std::string& path) const {
-  if (!plan_.relists) return Mutex(session(), path, {.reason = plan_.reason});
+  if (!plan_.relists && !plan_.farewells) return Mutex(session(), path, {.reason = plan_.reason});
+  queue::Contender::Options contender;
+  if (plan_.relists) contender.relist = queue::Relist::kAlways;
+  if (plan_.farewells) contender.farewell_from = 1;
   return Lock(std::make_shared<recipes::QueueRecipe>(
       session().host(), Path(path),
-      recipes::EntryStyle{.contender = {.relist = queue::Relist::kAlways},
-                          .reason = plan_.reason}));
+      recipes::EntryStyle{.contender = std::move(contender), .reason = plan_.reason}));
 }
 
 void Client::build_locks() {

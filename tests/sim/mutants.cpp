@@ -46,6 +46,7 @@ std::span<const Quarry> quarries() {
       {Mutant::kDeadlineIgnored, {kOneOutcome}, nullptr, 1},
       {Mutant::kNoDelay, {kDelay}, nullptr, 1},
       {Mutant::kGuardWithoutCheck, {kFence}, play_robbed_writer},
+      {Mutant::kAnyFarewell, {kServerOrder}, nullptr, 18},
   }};
   return kAll;
 }

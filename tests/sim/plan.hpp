@@ -68,6 +68,7 @@ struct Plan {
   bool guards = false;               ///< Holders write under Lease::guard() as well.
   std::string reason = {};           ///< What mutexes say about themselves; if long, records are.
   bool relists = false;              ///< Whoever waits for a mutex lists again on every wake.
+  bool farewells = false;            ///< Mutexes look for a farewell behind anybody (P9).
   std::uint32_t hurry_permille = 0;  ///< Of requests that end within a few round trips.
   bool twins = false;                ///< Some creates are carried out twice: see Twins.
   // Of each session.
