@@ -45,6 +45,8 @@ constexpr std::array<std::uint64_t, 16> kQuick = {3,  11, 15,  24,  28,  35,  54
 constexpr std::array<std::uint64_t, 2> kSwitched = {39, 129};
 /// Those that end with a two may have early time-outs and twins beside them.
 constexpr std::array<std::uint64_t, 3> kHurriedTwins = {52, 242, 362};
+/// Those that end with an eight behind an odd digit have farewells in every queue.
+constexpr std::array<std::uint64_t, 4> kFarewells = {18, 38, 58, 78};
 
 class Seeds : public ::testing::TestWithParam<Plan> {};
 
@@ -77,6 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Quick, Seeds, ::testing::ValuesIn(plans(kQuick, draw_pl
 INSTANTIATE_TEST_SUITE_P(Switched, Seeds, ::testing::ValuesIn(plans(kSwitched, draw_plan)),
                          seed_of);
 INSTANTIATE_TEST_SUITE_P(HurriedTwins, Seeds, ::testing::ValuesIn(plans(kHurriedTwins, draw_plan)),
+                         seed_of);
+INSTANTIATE_TEST_SUITE_P(Farewells, Seeds, ::testing::ValuesIn(plans(kFarewells, draw_plan)),
                          seed_of);
 INSTANTIATE_TEST_SUITE_P(Regression, Seeds,
                          ::testing::ValuesIn(plans(kRegressions, draw_plain_plan)), seed_of);
@@ -135,6 +139,18 @@ TEST(Luck, SomeSeedsHaveMutexesThatListAgainOnEveryWake) {
   }
 }
 
+TEST(Luck, InSomeSeedsHoldersSayFarewell) {
+  for (const std::uint64_t seed : kFarewells) {
+    Plan plan = draw_plan(seed);
+    ASSERT_TRUE(plan.farewells) << seed;
+    const Outcome switched = play(plan);
+    plan.farewells = false;
+    const Outcome usual = play(plan);
+
+    EXPECT_NE(switched.trace, usual.trace) << seed;
+  }
+}
+
 TEST(Luck, InSomeSeedsRequestsTimeOutEarlyAtEveryStep) {
   for (const std::uint64_t seed : kHurriedTwins) {
     Plan plan = draw_plan(seed);
@@ -165,7 +181,7 @@ TEST(Luck, InSomeSeedsEntriesHaveTwins) {
 TEST(Luck, TheSeedsOfTheOtherListsHaveNoSwitches) {
   const auto is_switched = [](const Plan& plan) {
     const SessionOptions usual;
-    return plan.relists || plan.twins || plan.hurry_permille > 0 ||
+    return plan.relists || plan.farewells || plan.twins || plan.hurry_permille > 0 ||
            plan.max_requests != usual.max_requests ||
            plan.max_request_bytes != usual.max_request_bytes;
   };
