@@ -10,7 +10,9 @@ constexpr std::string_view kLeft = "left ";
 
 }  // namespace
 
-std::string format_farewell(std::int64_t czxid) { return std::string(kLeft) + std::to_string(czxid); }
+std::string format_farewell(std::int64_t czxid) {
+  return std::string(kLeft) + std::to_string(czxid);
+}
 
 std::optional<std::int64_t> parse_farewell(std::string_view data) {
   if (!data.starts_with(kLeft)) return std::nullopt;

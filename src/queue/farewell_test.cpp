@@ -11,8 +11,8 @@ namespace latchkey::queue {
 namespace {
 
 TEST(Farewell, SaysWhoLeft) {
-  for (const std::int64_t czxid : {std::int64_t{1}, std::int64_t{4'294'967'321},
-                                   std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t czxid :
+       {std::int64_t{1}, std::int64_t{4'294'967'321}, std::numeric_limits<std::int64_t>::max()}) {
     EXPECT_EQ(parse_farewell(format_farewell(czxid)), czxid);
   }
   EXPECT_EQ(format_farewell(4'294'967'321), "left 4294967321");

@@ -110,8 +110,8 @@ struct Pause {
   Ask ask;
   int round;
 };
-/// A node of ours that has to go: becomes a debt of the session (H21). With the farewell if that can
-/// be, without it otherwise.
+/// A node of ours that has to go: becomes a debt of the session (H21). With the farewell if that
+/// can be, without it otherwise.
 struct Owe {
   std::string name;
   std::optional<Farewell> farewell = {};
@@ -138,12 +138,12 @@ struct Done {};
 
 }  // namespace action
 
-using Action = std::variant<action::Create, action::List, action::ListAndWatch, action::Sync,
-                            action::MakeDirectory, action::RemoveDirectory, action::Look,
-                            action::Watch, action::ReadFarewell, action::Unwatch,
-                            action::UnwatchDirectory, action::Exchange, action::Withdraw,
-                            action::Prove, action::Pause, action::Owe, action::Grant, action::Fail,
-                            action::Lose, action::Done>;
+using Action =
+    std::variant<action::Create, action::List, action::ListAndWatch, action::Sync,
+                 action::MakeDirectory, action::RemoveDirectory, action::Look, action::Watch,
+                 action::ReadFarewell, action::Unwatch, action::UnwatchDirectory, action::Exchange,
+                 action::Withdraw, action::Prove, action::Pause, action::Owe, action::Grant,
+                 action::Fail, action::Lose, action::Done>;
 
 /// What a contender is told.
 namespace event {
@@ -248,11 +248,11 @@ struct Downgrade {};
 
 }  // namespace event
 
-using Event = std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
-                           event::Removed, event::Looked, event::Watched, event::FarewellRead,
-                           event::Gone, event::Touched, event::DirectoryChanged, event::Behind,
-                           event::Proved, event::Resumed, event::Heartbeat, event::LeaseOver,
-                           event::SessionOver, event::Cancel, event::Release, event::Exchanged,
-                           event::Downgrade>;
+using Event =
+    std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
+                 event::Removed, event::Looked, event::Watched, event::FarewellRead, event::Gone,
+                 event::Touched, event::DirectoryChanged, event::Behind, event::Proved,
+                 event::Resumed, event::Heartbeat, event::LeaseOver, event::SessionOver,
+                 event::Cancel, event::Release, event::Exchanged, event::Downgrade>;
 
 }  // namespace latchkey::queue

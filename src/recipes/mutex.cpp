@@ -42,8 +42,7 @@ std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>&
       host, std::move(directory),
       EntryStyle{.contender = {.lock_name = options.name,
                                .extra_tags = options.extra_tags,
-                               .farewell_from =
-                                   is_plain ? queue::kDeep : queue::Contender::kNever},
+                               .farewell_from = is_plain ? queue::kDeep : queue::Contender::kNever},
                  .reason = options.reason,
                  .lock_delay = options.lock_delay,
                  .acl = options.acl,

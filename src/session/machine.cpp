@@ -328,7 +328,8 @@ void Machine::drop_server_watch(WatchOn on, const std::string& path, Instant now
 
 void Machine::owe_delete(const std::string& path, Completion done, Instant now, Linger linger,
                          const std::optional<LastWord>& word) {
-  const bool says = word && may_say(*word);
+  const bool lingers = comes_again_ && linger == Linger::kYes && options_.linger == Linger::kYes;
+  const bool says = word && !lingers && may_say(*word);
   if (!is_over() && !closing_) {
     owed_.insert(path);
     for (WatchTable::Watch& watch : watches_.take_kin(path)) {
@@ -352,7 +353,6 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
   };
   last_debt_at_ = now;
   if (says) return submit_with(*word, std::move(call), now);
-  const bool lingers = comes_again_ && linger == Linger::kYes && options_.linger == Linger::kYes;
   if (!lingers || phase_ != Phase::kAttached || closing_) {
     submit(std::move(call), now);
     return;

@@ -170,9 +170,9 @@ class Machine {
   /// transaction: one write for the server instead of two (docs/decisions/0011).
   ///
   /// One with a last word leaves at once, and the word is said once: if that transaction is refused
-  /// or its answer lost, the delete goes on alone. Nothing is said while another delete below
-  /// `word->path` is unanswered: the node may be first in the eyes of this session only
-  /// (docs/decisions/0014).
+  /// or its answer lost, the delete goes on alone. Nothing is said where the delete waits for the
+  /// next entry, nor while another delete below `word->path` is unanswered: the node may be first
+  /// in the eyes of this session only (docs/decisions/0014).
   void owe_delete(const std::string& path, Completion done, Instant now,
                   Linger linger = Linger::kYes, const std::optional<LastWord>& word = {});
   [[nodiscard]] bool is_owed(const std::string& path) const { return owed_.contains(path); }

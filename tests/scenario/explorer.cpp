@@ -137,9 +137,9 @@ std::vector<Step> steps_of(const World& world, const Troubles& left) {
 
 std::size_t budget_of(const Troubles& left) {
   std::size_t sum = 0;
-  for (const int count : {left.cuts, left.cancels, left.lease_ends, left.crashes, left.deletions,
-                          left.touches, left.removals, left.heartbeats, left.downgrades,
-                          left.writes}) {
+  for (const int count :
+       {left.cuts, left.cancels, left.lease_ends, left.crashes, left.deletions, left.touches,
+        left.removals, left.heartbeats, left.downgrades, left.writes}) {
     sum = sum * 8 + static_cast<std::size_t>(count);
   }
   return sum;

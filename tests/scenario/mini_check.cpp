@@ -11,9 +11,9 @@ namespace latchkey::queue {
 int ContenderProbe::role(const Contender& self, Ask ask) {
   const Contender::Asks& asks = self.asks_;
   int role = 1;
-  for (const Ask slot : {asks.create, asks.list, asks.sync, asks.make, asks.remove, asks.watch,
-                         asks.own_watch, asks.prove, asks.pause, asks.exchange, asks.look,
-                         asks.farewell}) {
+  for (const Ask slot :
+       {asks.create, asks.list, asks.sync, asks.make, asks.remove, asks.watch, asks.own_watch,
+        asks.prove, asks.pause, asks.exchange, asks.look, asks.farewell}) {
     if (slot != 0 && slot == ask) return role;
     ++role;
   }
@@ -35,11 +35,26 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
   fold.kind(self.outcome_);
   fold.kind(self.round_);
   const Contender::Asks& asks = self.asks_;
-  fold.flags({self.leaving_, self.downgrading_, asks.create != 0, asks.list != 0, asks.sync != 0,
-              asks.make != 0, asks.remove != 0, asks.watch != 0, asks.own_watch != 0,
-              asks.prove != 0, asks.pause != 0, asks.exchange != 0, asks.look != 0,
-              asks.farewell != 0, self.may_downgrade_, self.directory_watched_, self.parents_.has_begun(),
-              self.own_.has_value(), self.drained_once_, self.fresh_});
+  fold.flags({self.leaving_,
+              self.downgrading_,
+              asks.create != 0,
+              asks.list != 0,
+              asks.sync != 0,
+              asks.make != 0,
+              asks.remove != 0,
+              asks.watch != 0,
+              asks.own_watch != 0,
+              asks.prove != 0,
+              asks.pause != 0,
+              asks.exchange != 0,
+              asks.look != 0,
+              asks.farewell != 0,
+              self.may_downgrade_,
+              self.directory_watched_,
+              self.parents_.has_begun(),
+              self.own_.has_value(),
+              self.drained_once_,
+              self.fresh_});
   fold.text(self.guid_);
   fold.text(own(self));
   fold.kind(self.options_.tag);

@@ -62,8 +62,8 @@ struct ContenderProbe {
     fold.kind(self.outcome_);
     fold.kind(self.own_arm_);
     fold.kind(self.watched_arm_);
-    fold.flags({self.leaving_, self.may_downgrade_, self.directory_watched_,
-                self.watched_czxid_ != 0});
+    fold.flags(
+        {self.leaving_, self.may_downgrade_, self.directory_watched_, self.watched_czxid_ != 0});
     fold.number(self.ahead_.size());
     for (const std::string& name : self.ahead_) fold.kind(whose(name));
     fold.kind(self.watched_.empty() ? -1 : whose(self.watched_));

@@ -47,6 +47,23 @@ void World::fire(Client& client, const Effects& effects) {
   if (effects.directory_changed) send_event(Message::Kind::kDirectoryChanged, "");
 }
 
+Answer World::delete_at_leader(int client, const Request& request) {
+  if (!leader_.entries.contains(request.name)) return no(Code::kNoNode);
+  if (request.farewell && request.farewell->version != leader_.data.version) {
+    return no(Code::kBadVersion);
+  }
+  if (leader_.entries.at(request.name).session != client) {
+    violate("client " + std::to_string(client) + " deletes a stranger's " + request.name);
+  }
+  Change change{Change::Kind::kDelete, request.name, {}};
+  if (request.farewell) {
+    if (!queue::makes_room(leader_.data.text)) violate("what a user wrote is written over");
+    change.word = request.farewell->data;
+  }
+  commit(std::move(change));
+  return {};
+}
+
 Message World::carry_out_at_leader(int client, const Request& request) {
   Message reply;
   reply.request = request;
@@ -68,27 +85,7 @@ Message World::carry_out_at_leader(int client, const Request& request) {
       slot_at(request.slot).saw_own_missing = false;
       break;
     }
-    case Request::Kind::kDelete:
-      if (!leader_.entries.contains(request.name)) {
-        reply.answer = no(Code::kNoNode);
-        break;
-      }
-      if (request.farewell && request.farewell->version != leader_.data.version) {
-        reply.answer = no(Code::kBadVersion);
-        break;
-      }
-      if (leader_.entries.at(request.name).session != client) {
-        violate("client " + std::to_string(client) + " deletes a stranger's " + request.name);
-      }
-      {
-        Change change{Change::Kind::kDelete, request.name, {}};
-        if (request.farewell) {
-          if (!queue::makes_room(leader_.data.text)) violate("what a user wrote is written over");
-          change.word = request.farewell->data;
-        }
-        commit(std::move(change));
-      }
-      break;
+    case Request::Kind::kDelete: reply.answer = delete_at_leader(client, request); break;
     case Request::Kind::kExchange:
       if (leader_.entries.contains(request.to)) {
         reply.answer = no(Code::kNodeExists);

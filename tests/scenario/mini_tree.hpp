@@ -26,7 +26,7 @@ struct Change {
   Kind kind = Kind::kTouch;
   std::string name;  ///< A path for kMake and kRemove, a child otherwise.
   Entry entry;
-  std::string replaced = {};           ///< The child that kExchange deletes.
+  std::string replaced = {};             ///< The child that kExchange deletes.
   std::optional<std::string> word = {};  ///< The directory's new data, of a kDelete or a kSet.
 };
 

@@ -54,7 +54,7 @@ struct Request {
   int slot = -1;
   queue::Ask ask = 0;
   std::string name;
-  std::string to = {};                          ///< Of an exchange.
+  std::string to = {};                           ///< Of an exchange.
   std::optional<queue::Farewell> farewell = {};  ///< Of a delete.
 };
 
@@ -212,6 +212,7 @@ class World {
 
   // The servers (mini_server.cpp).
   Message carry_out_at_leader(int client, const Request& request);
+  queue::Answer delete_at_leader(int client, const Request& request);
   Message read_at(Client& client, int session, const Request& request);
   void commit(Change change);
   void apply_next(Client& client);
