@@ -103,6 +103,7 @@ void Permits::surveyed(const event::SizeRead& read) {
     return leave();
   }
   if (stored) agreed_ = true;
+  unseen_ = !ok;
   blank_ = ok && read.data.empty() ? std::optional(read.version) : std::nullopt;
   if (out_of_line_) return on(event::OutOfLine{*out_of_line_});
   if (!queued_ && phase_ == Phase::kQueueing) queue();

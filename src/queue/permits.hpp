@@ -250,6 +250,7 @@ class Permits : EntryMachine<PermitAction> {
 
   // Another kind of lock at the path (permits_path.cpp).
   void check_path();
+  void survey_anew();
   void path_is_free(bool is_semaphore);
   void wait_for_strangers(const std::vector<std::string>& here);
   void refuse_path(const std::vector<std::string>& entries);
@@ -313,6 +314,7 @@ class Permits : EntryMachine<PermitAction> {
   Missing missing_ = Missing::kFail;  ///< Of the queue in front: made once the path is looked at.
   bool suspicious_ = false;           ///< The first look gave cause to look again, behind a sync.
   std::optional<Answer> survey_synced_;  ///< What that sync was answered.
+  bool unseen_ = false;                  ///< There was no such path.
   std::optional<std::int32_t> blank_;    ///< The version of data that say nothing of a size.
   std::optional<Code> out_of_line_;      ///< Told while a second look is on its way.
   bool agreed_ = false;     ///< The caller's size was the stored one; from then on that one counts.

@@ -45,10 +45,20 @@ void Permits::on(const event::PathListed& listed) {
   const bool is_semaphore =
       std::find(listed.children.begin(), listed.children.end(), kLeases) != listed.children.end();
   if (!is_semaphore && !here.empty()) return refuse_path(here);
+  const bool exists = listed.answer.kind == Answer::Kind::kOk;
+  if (!queued_ && exists && unseen_ && !is_semaphore) return survey_anew();
   if (!queued_) return path_is_free(is_semaphore);
   if (own_.empty()) return make_directory();
   if (!listed.elders.empty()) return refuse_path(listed.elders);
   wait_for_strangers(here);
+}
+
+/// The server we asked before the sync did not know of a path that is there. What does it say of a
+/// size? Then the path is looked at once more.
+void Permits::survey_anew() {
+  missing_ = Missing::kFail;
+  phase_ = Phase::kQueueing;
+  survey();
 }
 
 /// Before the queue in front is made. Whoever makes the path says how large it is, and so does

@@ -323,6 +323,17 @@ TEST_F(PermitsTest, H46_WhereAnotherLockWasTheFirstSaysHowLargeItIs) {
   EXPECT_EQ(did<action::Queue>(), 1);
 }
 
+TEST_F(PermitsTest, H46_APathThatAServerDidNotKnowYetIsReadAgain) {
+  make(1, 5);
+  size_is("", no(Code::kNoNode));
+  tell(event::OutOfLine{Code::kNoNode});
+  path_listed({});
+  tell(event::SizeRead{last<action::ReadSize>().ask, kOk, "", 0, 7});
+  tell(event::OutOfLine{Code::kNoNode});
+  path_listed({});
+  EXPECT_EQ(last<action::StoreSize>().version, 7);
+}
+
 TEST_F(PermitsTest, H46_WhoIsLateToSayItIsMeasuredByWhatWasSaid) {
   make(1, 5);
   size_is("", kOk, 0);
