@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <system_error>
 
 #include <asio/local/stream_protocol.hpp>
@@ -98,8 +99,12 @@ void Driver::enter(Step task) {
 
 void Driver::leave(Task& task) {
   left_.put(task);
-  After nothing;
-  come_out(nothing);
+  do_what_is_left();
+}
+
+void Driver::do_what_is_left() {
+  After after;
+  come_out(after);
 }
 
 Driver::After Driver::go_in(Who who, Step task) {
@@ -134,22 +139,24 @@ Driver::After Driver::work(Who who, Step task, const base::LateWakes& late) {
 }
 
 /// Whoever finds the lock taken leaves its task to us, who may have let go of it just now: so look,
-/// as long as there is something and nobody else is there to do it.
+/// as long as there is something and nobody else is there to do it. User code comes after that: it
+/// may take its time.
 void Driver::come_out(After& after) {
-  while (true) {
-    if (after.start_callbacks) callbacks_->start();
-    for (std::function<void()>& task : after.posted) executor_(std::move(task));
-    if (left_.is_empty()) return;
-    After next;
-    {
-      const base::LateWakes late;
-      if (!mutex_.try_lock()) return;
-      const base::LocalLock lock(mutex_, base::LocalLock::kTaken);
-      next = work(
-          Who::kAnybody, [](session::Machine&, Instant) {}, late);
-    }
-    after = std::move(next);
+  while (!left_.is_empty()) {
+    const base::LateWakes late;
+    if (!mutex_.try_lock()) break;
+    const base::LocalLock lock(mutex_, base::LocalLock::kTaken);
+    after.add(work(
+        Who::kAnybody, [](session::Machine&, Instant) {}, late));
   }
+  if (after.start_callbacks) callbacks_->start();
+  for (std::function<void()>& task : after.posted) executor_(std::move(task));
+}
+
+void Driver::After::add(After&& more) {
+  start_callbacks = start_callbacks || more.start_callbacks;
+  std::ranges::move(more.posted, std::back_inserter(posted));
+  std::ranges::move(more.spent, std::back_inserter(spent));
 }
 
 void Driver::carry_out(Instant now) {
@@ -411,9 +418,10 @@ bool Driver::wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Dea
                   Deadline deadline) {
   Reader self{Bell::of_this_thread(), is_there, std::this_thread::get_id()};
   const bool alone = begin_waiting(self);
-  while (alone && !is_there() && !deadline.has_passed(BootClock::now())) {
+  while (alone && !deadline.has_passed(BootClock::now())) {
     const int socket = socket_of(self);
-    if (socket < 0) break;
+    // It may have come by what was left to us.
+    if (socket < 0 || is_there()) break;
     self.bell->wait(socket, deadline);
     enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
       if (reader_ == &self) read(now);
@@ -429,11 +437,20 @@ bool Driver::begin_waiting(Reader& reader) {
   const bool first = ++waiting_ == 1;
   // Either we see the reader here, or it sees us there.
   if (!first && !has_reader_) return false;
-  const base::LocalLock lock(mutex_);
-  if (!first) {
-    call_reader_off();
-    return false;
+  bool reads = false;
+  {
+    const base::LocalLock lock(mutex_);
+    if (first) {
+      reads = begin_reading(reader);
+    } else {
+      call_reader_off();
+    }
   }
+  do_what_is_left();
+  return reads;
+}
+
+bool Driver::begin_reading(Reader& reader) {
   if (reader.bell == nullptr || !line_ || !up_) return false;
   has_reader_ = true;
   if (waiting_ > 1) {
@@ -447,16 +464,25 @@ bool Driver::begin_waiting(Reader& reader) {
 }
 
 void Driver::end_reading(const Reader& reader) {
-  const base::LocalLock lock(mutex_);
-  if (reader_ != &reader) return;
-  reader_ = nullptr;
-  has_reader_ = false;
-  watch_line();
+  {
+    const base::LocalLock lock(mutex_);
+    if (reader_ == &reader) {
+      reader_ = nullptr;
+      has_reader_ = false;
+      watch_line();
+    }
+  }
+  do_what_is_left();
 }
 
 int Driver::socket_of(const Reader& reader) {
-  const base::LocalLock lock(mutex_);
-  return reader_ == &reader ? line_->socket() : -1;
+  int socket = -1;
+  {
+    const base::LocalLock lock(mutex_);
+    if (reader_ == &reader) socket = line_->socket();
+  }
+  do_what_is_left();
+  return socket;
 }
 
 void Driver::call_reader_off() {

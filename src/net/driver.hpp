@@ -78,6 +78,7 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
 
   /// Counts the caller, and lets it read unless another waits already, who then reads no longer.
   [[nodiscard]] bool begin_waiting(Reader& reader);
+  [[nodiscard]] bool begin_reading(Reader& reader) LATCHKEY_REQUIRES(mutex_);
   void end_reading(const Reader& reader);
   /// The socket that `reader` may wait for; -1 if it is no longer the one to read.
   [[nodiscard]] int socket_of(const Reader& reader);
@@ -94,6 +95,8 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
     std::vector<std::function<void()>> posted;
     /// Destroyed last: a closure of the user's may own the last handle.
     Spent spent;
+
+    void add(After&& more);
   };
   using Step = base::FunctionRef<void(session::Machine&, Instant)>;
   /// Runs what others have left here, then `task`, and sends what all of them have asked for.
@@ -102,6 +105,8 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   /// As enter().
   [[nodiscard]] After go_in(Who who, Step task) LATCHKEY_EXCLUDES(mutex_);
   void come_out(After& after) LATCHKEY_EXCLUDES(mutex_);
+  /// To be called by whoever has let go of the lock without having come in through go_in().
+  void do_what_is_left() LATCHKEY_EXCLUDES(mutex_);
 
   void carry_out(Instant now) LATCHKEY_REQUIRES(mutex_);
   void wait_for_timer() LATCHKEY_REQUIRES(mutex_);

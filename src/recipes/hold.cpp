@@ -7,6 +7,13 @@
 #include "session/submit.hpp"
 
 namespace latchkey::recipes {
+namespace {
+
+bool has_passed(const std::atomic<Instant::rep>& at) {
+  return BootClock::now().time_since_epoch().count() >= at.load(std::memory_order_acquire);
+}
+
+}  // namespace
 
 Hold::Hold(const std::shared_ptr<session::Host>& host, session::Machine& machine, Sink sink)
     : host_(*host), shared_host_(host), machine_(machine), sink_(std::move(sink)) {}
@@ -82,13 +89,12 @@ std::stop_token Hold::release_requested() {
   return asked_.get_token();
 }
 
+bool Hold::lease_has_passed() const noexcept { return has_passed(host_.view().lease_deadline); }
+
 LeaseState Hold::state() noexcept {
   const bool forked = host_.is_forked();
   const session::View& view = host_.view();
-  const auto has_passed = [](const std::atomic<Instant::rep>& at) {
-    return BootClock::now().time_since_epoch().count() >= at.load(std::memory_order_acquire);
-  };
-  if (!forked && phase_.load() == Phase::kHeld && has_passed(view.lease_deadline)) {
+  if (!forked && phase_.load() == Phase::kHeld && lease_has_passed()) {
     // The session's own timer is late, or we are: whoever notices first ends the hold.
     host_.enter(
         [this](const session::Machine& machine, Instant now) { check_clock(machine, now); });
@@ -140,13 +146,17 @@ Released Hold::release() noexcept {
 
 void Hold::let_go() noexcept {
   if (host_.is_forked()) return;
+  if (lease_has_passed()) {
+    release();  // It is a loss, and somebody may listen for it.
+    return;
+  }
   Phase held = Phase::kHeld;
   if (!phase_.compare_exchange_strong(held, Phase::kReleased)) return;
   letting_go_ = shared_from_this();
   host_.leave(*this);
 }
 
-void Hold::run(session::Machine&, Instant) {
+void Hold::run(session::Machine&, Instant) noexcept {
   const auto self = std::exchange(letting_go_, {});
   const auto claim = claim_.lock();
   if (claim && !claim_over_) claim->release({});

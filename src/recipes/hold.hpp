@@ -75,8 +75,10 @@ class Hold final : public Claimant,
  private:
   enum class Phase { kWaiting, kRefused, kHeld, kLost, kReleased };
 
-  void run(session::Machine& machine, Instant now) override;
+  void run(session::Machine& machine, Instant now) noexcept override;
   void answer(Result<std::shared_ptr<Hold>> result);
+  /// By the clock, read now.
+  [[nodiscard]] bool lease_has_passed() const noexcept;
   /// Declares the loss if the lease has run out. Session strand only.
   void check_clock(const session::Machine& machine, Instant now);
 

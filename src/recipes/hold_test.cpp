@@ -13,6 +13,9 @@ namespace {
 /// when the test says so.
 class BusyHost final : public session::Host {
  public:
+  BusyHost() { set_lease_deadline(Instant::max()); }
+
+  void set_lease_deadline(Instant at) { view_->lease_deadline = at.time_since_epoch().count(); }
   void enter(base::FunctionRef<void(session::Machine&, Instant)> task) override {
     for (Task* one : std::exchange(left_, {})) one->run(machine_, {});
     task(machine_, {});
@@ -133,6 +136,13 @@ TEST_F(HoldTest, H23_ALossBetweenLettingGoAndItsClaimsHearingIsNobodys) {
   EXPECT_EQ(recipe_.heard, "told ") << "the claim has given up already";
   EXPECT_FALSE(lost.stop_requested());
   EXPECT_EQ(hold_->state(), LeaseState::kReleased);
+}
+
+TEST_F(HoldTest, H09_WhatIsLetGoWhenTheLeaseIsOverIsALossAsWithARelease) {
+  host_->set_lease_deadline(Instant());
+  hold_->let_go();
+
+  EXPECT_EQ(recipe_.heard, "lease-over release ") << "this claim does not take it for one";
 }
 
 TEST_F(HoldTest, H23_WhatWasLostBeforeIsNotReleased) {

@@ -60,7 +60,7 @@ class Waiter final : public session::Host::Task {
  public:
   explicit Waiter(const Order& order) : order_(order) {}
 
-  void run(session::Machine& machine, Instant) override {
+  void run(session::Machine& machine, Instant) noexcept override {
     const auto hold = Hold::begin(*order_.recipe, machine, order_.wait, order_.deadline,
                                   [this](Answer result) { slot_.set(std::move(result)); });
     // With its answer the thread may have gone on, and we with it.

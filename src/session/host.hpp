@@ -30,7 +30,8 @@ class Host {
   class Task {
    public:
     virtual ~Task() = default;
-    virtual void run(Machine& machine, Instant now) = 0;
+    /// By a thread that may have nothing to do with it: there is nobody to throw at.
+    virtual void run(Machine& machine, Instant now) noexcept = 0;
     Task* next = nullptr;  ///< For the host.
   };
   /// As enter(), but does not wait: if another caller is with the machine, that one runs the task

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <atomic>
 #include <iterator>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -47,6 +49,27 @@ TEST_P(MutexTest, H36_GrantsInArrivalOrder) {
     EXPECT_EQ(line[i]->lease().release(), Released::kNow);
   }
   EXPECT_TRUE(witness.is_quiet(directory));
+}
+
+/// Each finds the session taken by one of the others now and then, on its way in or out, and leaves
+/// to that one what it wants. Were it forgotten there, the next heartbeat would bring it, and that
+/// is later than the deadline.
+TEST_P(MutexTest, H31_WhatIsLeftToAnotherThreadOfTheSessionIsNotForgotten) {
+  constexpr int kPairs = 500;
+  SessionOptions options = patient();
+  options.timeout = 40s;
+  const Session session = open(options);
+  std::vector<std::jthread> threads;
+  std::atomic<int> done = 0;
+  for (const char* name : {"/a", "/b", "/b"}) {
+    threads.emplace_back([&, path = directory + name] {
+      const Mutex mine(session, path);
+      for (int i = 0; i < kPairs && ok(mine.lock(deadline_in(5s))); ++i) ++done;
+    });
+  }
+  threads.clear();
+
+  EXPECT_EQ(done, 3 * kPairs);
 }
 
 TEST_P(MutexTest, H33_AReleaseWakesOnlyTheNextInLine) {
