@@ -44,7 +44,7 @@ std::span<const Quarry> quarries() {
       {Mutant::kLastsTooStrict, {kAwake}, nullptr, 1},
       {Mutant::kLossUntold, {kBelief}, play_queue},
       {Mutant::kDeadlineIgnored, {kOneOutcome}, nullptr, 1},
-      {Mutant::kNoDelay, {kDelay}, nullptr, 1},
+      {Mutant::kNoDelay, {kDelay}, nullptr, 75},
       {Mutant::kGuardWithoutCheck, {kFence}, play_robbed_writer},
       {Mutant::kAnyFarewell, {kServerOrder}, nullptr, 18},
   }};
