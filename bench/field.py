@@ -128,14 +128,16 @@ class Field:
                 proxy.stop()
 
     def watch(self, entry: Entry, pace: Pace, service, proxy) -> dict:
-        before = service.ephemerals() if entry.kind == "drain" else 0
+        if entry.kind == "drain":
+            # Sessions of whoever ran before may still be ending.
+            services.wait_until(lambda: service.ephemerals() == 0, "an empty server")
         run = Run(self, entry, pace, proxy.connect if proxy else service.connect)
         try:
             run.wait_for_begin()
             processor = service.processor_s()
             traffic = proxy.counters() if proxy else {}
             if entry.kind == "drain":
-                wanted = before + 1 + dict(entry.options)["waiters"]
+                wanted = 1 + dict(entry.options)["waiters"]
                 services.wait_until(lambda: service.ephemerals() >= wanted, "waiters in the queue",
                                     PATIENCE_S)
             run.go()

@@ -6,6 +6,8 @@ from field import Entry, Pace
 
 CONTENDERS = (1, 2, 4, 8, 16, 32)
 DEPTHS = (100, 300, 1000, 3000)
+# Longer than a create and a list take.
+GAP_US = 3000
 
 
 def options(**words) -> tuple[tuple[str, object], ...]:
@@ -49,8 +51,16 @@ def w3(pace: Pace) -> list[Entry]:
 
 
 def w4(pace: Pace) -> list[Entry]:
-    """N wait on one lock and leave one after the other; every byte is counted."""
+    """N wait on one lock and leave one after the other; every byte is counted.
+
+    Who comes while others come as well sees some of those who come after it, as many as the client
+    is fast: sessions come one after the other, and in one variant all at once.
+    """
     entries = []
+    if not pace.quick:
+        entries += [Entry("W4", who, "apache", "N sessions at once, N = 1000", "drain",
+                          options(waiters=1000, sessions=1000), True)
+                    for who in ("latchkey", "curator")]
     for depth in DEPTHS:
         if pace.quick and depth == 300:
             continue
@@ -60,7 +70,7 @@ def w4(pace: Pace) -> list[Entry]:
                                      options(waiters=depth), True))
             if depth <= (100 if pace.quick else 3000 if who == "latchkey" else 1000):
                 entries.append(Entry("W4", who, "apache", f"N sessions, N = {depth}", "drain",
-                                     options(waiters=depth, sessions=depth), True))
+                                     options(waiters=depth, sessions=depth, gap_us=GAP_US), True))
     return entries
 
 

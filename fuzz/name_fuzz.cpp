@@ -35,11 +35,11 @@ void read_our_own(const std::string& text) {
   const std::string guid = format_guid(text.size() * 0x9e3779b97f4a7c15ULL, text.size());
   for (const Tag tag : {Tag::kLock, Tag::kRead, Tag::kWrite, Tag::kLatch, Tag::kLease}) {
     const auto place = parse_place(node_prefix(guid, tag) + "0000000042");
-    require(place && place->guid == guid && place->number == 42);
+    require(place && place->guid() == guid && place->number == 42);
   }
   if (!is_lock_name(text)) return;
   const auto place = parse_place(node_prefix(guid, Tag::kLock, text) + "2147483647");
-  require(place && place->guid == guid && place->lock_name == text);
+  require(place && place->guid() == guid && place->lock_name == text);
   require(place->dialect == Dialect::kNamed && place->number == 2147483647);
 }
 

@@ -226,6 +226,7 @@ final class Contestant {
         say("begin");
         long processor = processorNs();
         for (int i = 0; i < waiters; ++i) {
+            TimeUnit.MICROSECONDS.sleep(number("gap-us", 0));
             Locker locker = new Locker(clients.get(i % clients.size()), path, section, 0);
             new Thread(null, () -> {
                 try {

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -113,7 +114,10 @@ void drain(const Options& options, Report& report) {
   std::atomic<int> failed = 0;
   say_begin();
   const double processor_before = processor_s();
+  const std::chrono::microseconds gap(options.number("gap-us", 0));
+  std::binary_semaphore nobody(0);
   for (int i = 0; i < waiters; ++i) {
+    static_cast<void>(nobody.try_acquire_for(gap));
     const auto& session = sessions.at(static_cast<std::size_t>(i) % sessions.size());
     Mutex(session, path).lock_async(deadline_in(300s)).then([&](Result<Lease> lease) {
       if (lease) {

@@ -48,8 +48,9 @@ enum class Mutant : std::uint8_t {
   kNoDelay,            ///< A lock delay is not waited out (H73).
   kGuardWithoutCheck,  ///< What is written under guard is not tied to the entry (H93).
   kAnyFarewell,        ///< Whoever said farewell, it was my neighbour (H72).
+  kGapIgnored,         ///< Nobody can have come since the list that was left to us (H72).
 };
-inline constexpr std::size_t kMutants = 36;
+inline constexpr std::size_t kMutants = 37;
 
 inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "neighbour-left",
@@ -86,7 +87,8 @@ inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "deadline-ignored",
                                                                         "no-delay",
                                                                         "guard-without-check",
-                                                                        "any-farewell"};
+                                                                        "any-farewell",
+                                                                        "gap-ignored"};
 
 #ifdef LATCHKEY_MUTANTS
 /// The mistake that is being made, in the whole process.

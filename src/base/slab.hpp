@@ -40,6 +40,8 @@ class Slab {
     return slot.value && slot.generation == id >> 32U ? &*slot.value : nullptr;
   }
 
+  [[nodiscard]] const T* find(Id id) const { return const_cast<Slab*>(this)->find(id); }
+
   std::optional<T> take(Id id) {
     T* value = find(id);
     if (value == nullptr) return std::nullopt;

@@ -23,6 +23,11 @@ namespace latchkey::queue {
 ///     company.is_at(me, place);                             // The answer to its create.
 ///     for (Company::Id one : company.take_due()) look(one, company.known_to(one));
 ///
+/// An entry that was made in the very transaction that deleted another of them, one which that list
+/// had shown, and that has the number right behind the last one known, is known as well: between
+/// the two there is nobody (queue/estate.hpp has the reasons). So those who come back at once, as
+/// loops do, need no further list as long as nobody else comes.
+///
 /// All of them exclude each other: readers and permits are no company. What it does not promise:
 /// that an entry which a list shows is still there. Thread safety: one thread at a time.
 class Company {
@@ -34,7 +39,8 @@ class Company {
   /// Its create is about to leave. True: others wait already, so it need not look before it is due.
   /// It may enter again, which forgets its place.
   [[nodiscard]] bool enters(Id id);
-  void is_at(Id id, const Place& place);
+  /// `replaced`: the entry that the same transaction has deleted; empty: none.
+  void is_at(Id id, const Place& place, const std::string& replaced = {});
   /// It no longer waits to be due: it looks by itself, or not at all.
   void goes_alone(Id id);
   void holds(Id id);
@@ -57,8 +63,14 @@ class Company {
   /// in there, and only the server can tell.
   [[nodiscard]] std::optional<std::vector<std::string>> known_to(Id id) const;
 
+  /// Entries that were known and are given up, or gone: those of theirs are for is_at(). The last
+  /// one last.
+  [[nodiscard]] const std::vector<std::string>& left() const { return left_; }
+
   /// The nearest of the company that is ahead; nothing if there is none.
   [[nodiscard]] std::optional<std::string> ahead_of(Id id) const;
+  /// What it is known by; empty: it has no place.
+  [[nodiscard]] std::string entry_of(Id id) const;
   /// Whose entry is this? Nothing: of none of them.
   [[nodiscard]] std::optional<Id> owner_of(const std::string& name) const;
   /// For tests: all that decides what it does next.
@@ -72,10 +84,13 @@ class Company {
     bool holds = false;
     bool near = false;  ///< And was told so.
   };
-  using Line = std::map<Entry, Id>;
+  using Line = std::set<std::pair<std::int32_t, Id>>;  ///< By number.
 
-  [[nodiscard]] std::optional<Entry> entry_of(const std::string& child) const;
-  void forget_place(Member& member);
+  [[nodiscard]] std::optional<Entry> parse(const std::string& child) const;
+  void forget_place(Id id, Member& member);
+  void keep_left(const std::string& name);
+  /// Has `replaced` been in the directory since before the last list?
+  [[nodiscard]] bool take_known(const std::string& replaced);
   /// The one at `at` may have become due.
   void consider(Line::const_iterator at);
 
@@ -83,6 +98,8 @@ class Company {
   std::map<Id, Member> members_;
   Line line_;               ///< Those who have a place.
   std::set<Entry> listed_;  ///< By the last list, and not known to be gone.
+  std::int32_t last_ = 0;   ///< The largest number known: nobody up to it is not.
+  std::vector<std::string> left_;
   std::vector<Id> due_;
   std::size_t holders_ = 0;
 };

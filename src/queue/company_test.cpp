@@ -9,6 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Optional;
+using testing::SizeIs;
 
 std::string name_of(int number) {
   std::string digits = std::to_string(number);
@@ -19,6 +20,18 @@ std::string name_of(int number) {
 class CompanyTest : public testing::Test {
  protected:
   void at(Company::Id id, int number) { company_.is_at(id, *parse_place(name_of(number))); }
+  void at_in_place_of(Company::Id id, int number, int replaced) {
+    company_.is_at(id, *parse_place(name_of(number)), name_of(replaced));
+  }
+  /// Two stand in line, and a list has shown them, and `others`.
+  void be_listed(std::vector<std::string> others = {}) {
+    come(1, 4);
+    come(2, 5);
+    others.insert(others.end(), {name_of(4), name_of(5)});
+    company_.listed(others);
+    company_.holds(1);
+    static_cast<void>(company_.take_due());
+  }
   void come(Company::Id id, int number) {
     static_cast<void>(company_.enters(id));
     at(id, number);
@@ -55,14 +68,17 @@ TEST_F(CompanyTest, WhoComesLaterWaitsUntilTheOneAheadHoldsOrLeaves) {
 }
 
 TEST_F(CompanyTest, ThoseWhoseTurnIsNearAreToldOnceAndWhoIsFartherBackLater) {
-  for (Company::Id id = 1; id <= 9; ++id) come(id, static_cast<int>(id));
+  for (Company::Id id = 1; id <= 40; ++id) come(id, static_cast<int>(id));
   company_.holds(1);
   EXPECT_THAT(company_.take_due(), ElementsAre(2));
 
-  EXPECT_THAT(company_.take_near(), ElementsAre(3, 4, 5, 6));
+  const std::vector<Company::Id> near = company_.take_near();
+  ASSERT_THAT(near, SizeIs(30));
+  EXPECT_EQ(near.front(), 3U) << "the one before is due";
+  EXPECT_EQ(near.back(), 32U);
   EXPECT_THAT(company_.take_near(), IsEmpty());
   company_.leaves(1);
-  EXPECT_THAT(company_.take_near(), ElementsAre(7));
+  EXPECT_THAT(company_.take_near(), ElementsAre(33));
 }
 
 TEST_F(CompanyTest, WhoseCreateIsAnsweredWhenTheOthersHaveLeftIsDueAtOnce) {
@@ -152,6 +168,89 @@ TEST_F(CompanyTest, H44_TwoEntriesOfOneNumberAreTwo) {
   EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(writer, name_of(9))));
   company_.gone(writer);
   EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(writer, name_of(9)))) << "it may read on";
+}
+
+TEST_F(CompanyTest, WhoComesBackRightBehindTheLastNeedsNoList) {
+  be_listed();
+  company_.leaves(1);
+  EXPECT_THAT(company_.left(), ElementsAre(name_of(4)));
+  static_cast<void>(company_.enters(3));
+  at_in_place_of(3, 6, 4);
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), name_of(6))));
+
+  company_.holds(2);
+  company_.leaves(2);
+  static_cast<void>(company_.enters(4));
+  at_in_place_of(4, 7, 5);
+  EXPECT_THAT(company_.known_to(4), Optional(ElementsAre(name_of(6), name_of(7))));
+  EXPECT_THAT(company_.left(), IsEmpty());
+}
+
+TEST_F(CompanyTest, H72_WhoMayHaveAStrangerBetweenListsAndSoDoesWhoeverComesAfterIt) {
+  be_listed();
+  company_.leaves(1);
+  static_cast<void>(company_.enters(3));
+  at_in_place_of(3, 7, 4);
+  EXPECT_EQ(company_.known_to(3), std::nullopt);
+
+  company_.leaves(2);
+  static_cast<void>(company_.enters(4));
+  at_in_place_of(4, 8, 5);
+  EXPECT_EQ(company_.known_to(4), std::nullopt);
+}
+
+TEST_F(CompanyTest, WhoeverIsNotOfTheCompanyCountsAsWell) {
+  const std::string stranger = "_c_00000000-0000-4000-8000-000000000001-jobs_lock_0000000006";
+  be_listed({stranger});
+  company_.leaves(1);
+  static_cast<void>(company_.enters(3));
+  at_in_place_of(3, 7, 4);
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), stranger, name_of(7))));
+}
+
+TEST_F(CompanyTest, H39_WhoReplacesWhatNoListHasShownMayBeInAnotherDirectory) {
+  be_listed();
+  come(3, 6);
+  company_.leaves(3);
+  EXPECT_THAT(company_.left(), IsEmpty());
+  static_cast<void>(company_.enters(4));
+  at_in_place_of(4, 6, 6);
+  EXPECT_EQ(company_.known_to(4), std::nullopt);
+  static_cast<void>(company_.enters(5));
+  at(5, 6);
+  EXPECT_EQ(company_.known_to(5), std::nullopt) << "and so may who replaces nothing";
+}
+
+TEST_F(CompanyTest, AListBetweenReleaseAndDeleteShowsTheOldEntryOnce) {
+  be_listed();
+  company_.leaves(1);
+  static_cast<void>(company_.enters(3));
+  company_.listed({name_of(4), name_of(5)});
+  EXPECT_THAT(company_.left(), IsEmpty());
+  at_in_place_of(3, 6, 4);
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), name_of(6))));
+}
+
+TEST_F(CompanyTest, WhatWasGivenUpBeforeTheListCameAndIsAheadOfTheHolderIsKnownAsWell) {
+  be_listed();
+  company_.leaves(1);
+  static_cast<void>(company_.enters(3));
+  company_.listed({name_of(4), name_of(5)});
+  company_.holds(2);
+  at_in_place_of(3, 6, 4);
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), name_of(6))));
+}
+
+TEST_F(CompanyTest, OfThoseWhoNeverComeBackOnlySomeAreKept) {
+  std::vector<std::string> names;
+  for (int i = 1; i <= 100; ++i) {
+    come(static_cast<Company::Id>(i), i);
+    names.push_back(name_of(i));
+  }
+  company_.listed(names);
+  for (Company::Id id = 1; id <= 99; ++id) company_.leaves(id);
+  EXPECT_LT(company_.left().size(), 99U);
+  EXPECT_EQ(company_.left().back(), name_of(99));
 }
 
 TEST_F(CompanyTest, WhoEntersAgainHasNoPlaceUntilItIsAnswered) {

@@ -38,18 +38,16 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-Contender::Contender(Options options, GuidSource guids)
-    : EntryMachine(std::move(guids)), options_(std::move(options)), parents_(options_.directory) {}
+Contender::Contender(std::shared_ptr<const Options> options, GuidSource guids)
+    : EntryMachine(std::move(guids)), options_(std::move(options)), tag_(options_->tag) {}
 
-std::vector<Action> Contender::step(const Event& event) {
+std::vector<Action> Contender::step(Event event) {
   if (phase_ == Phase::kDone) return {};
-  hand_to([this](const auto& what) { on(what); }, event);
+  hand_to([this](auto&& what) { on(what); }, event);
   return std::exchange(out_, {});
 }
 
-std::string Contender::prefix() const {
-  return node_prefix(guid_, options_.tag, options_.lock_name);
-}
+std::string Contender::prefix() const { return node_prefix(guid_, tag_, options_->lock_name); }
 
 // ---- Entering -----------------------------------------------------------------------------------
 
@@ -64,14 +62,14 @@ void Contender::enter() {
   create_answer_.reset();
   list_answer_.reset();
   children_.clear();
-  behind_.clear();
+  behind_.reset();
   version_.reset();  // It may be another directory by now.
   ask<action::Create>(asks_.create, prefix());
-  ask_list(options_.wait == Wait::kYes && options_.relist == Relist::kWhenNeeded);
+  ask_list(options_->wait == Wait::kYes && options_->relist == Relist::kWhenNeeded);
 }
 
 void Contender::ask_list(bool may_wait) {
-  if (options_.watching == Watching::kNearest) return ask<action::List>(asks_.list, may_wait);
+  if (options_->watching == Watching::kNearest) return ask<action::List>(asks_.list, may_wait);
   drop_directory_watch();
   directory_watched_ = true;  // From the asking on: it may be in place before we hear of it.
   ask<action::ListAndWatch>(asks_.list);
@@ -88,7 +86,7 @@ void Contender::on(const event::Created& created) {
 
   create_answer_ = created.answer;
   if (!ok) return settle_pair();
-  parents_.end();
+  parents_.reset();
   own_ = parse_place(created.name);
   czxid_ = created.czxid;
   if (!own_ || !created.name.starts_with(prefix())) {
@@ -101,11 +99,12 @@ void Contender::on(const event::Created& created) {
   settle_pair();
 }
 
-void Contender::on(const event::Listed& listed) {
+void Contender::on(event::Listed& listed) {
   if (!take(asks_.list, listed.ask)) return;
   list_answer_ = listed.answer;
-  children_ = listed.children;
+  children_ = std::move(listed.children);
   fresh_ = listed.fresh;
+  whole_ = listed.whole;
   switch (phase_) {
     case Phase::kEntering: return settle_pair();
     case Phase::kSearching: return settle_search();
@@ -140,10 +139,10 @@ void Contender::settle_pair() {
       return search();
     case AfterPair::kCounterEnded:
       fail(Code::kCounterExhausted,
-           "the sequence counter of " + options_.directory + " has ended: remove the directory");
+           "the sequence counter of " + options_->directory + " has ended: remove the directory");
       return leave();
     case AfterPair::kReportCreate:
-      fail(create_answer_->code, "create " + options_.directory + "/" + prefix());
+      fail(create_answer_->code, "create " + options_->directory + "/" + prefix());
       return leave();
   }
 }
@@ -152,9 +151,9 @@ void Contender::settle_pair() {
 void Contender::list_refused(const Answer& answer) {
   if (is_retryable(answer.code)) return pause(AfterPause::kList);
   if (answer.code == Code::kNoNode) {
-    fail(Code::kLost, options_.directory + " is gone, and our queue entry with it");
+    fail(Code::kLost, options_->directory + " is gone, and our queue entry with it");
   } else {
-    fail(answer.code, "list " + options_.directory);
+    fail(answer.code, "list " + options_->directory);
   }
   leave();
 }
@@ -168,15 +167,16 @@ void Contender::relist() {
 /// the next create may carry it again. The list that went with it says nothing about ours (H71).
 void Contender::make_parents() {
   withdraw(asks_.list);
-  if (options_.missing == Missing::kFail) {
-    fail(Code::kNoNode, options_.directory);
+  if (options_->missing == Missing::kFail) {
+    fail(Code::kNoNode, options_->directory);
     return leave();
   }
-  make(parents_.begin());
+  if (!parents_) parents_.emplace(options_->directory);
+  make(parents_->begin());
 }
 
 void Contender::on(const event::Made& made) {
-  if (take(asks_.make, made.ask)) make(parents_.made(made.answer));
+  if (take(asks_.make, made.ask)) make(parents_->made(made.answer));
 }
 
 void Contender::make(ParentMaker::Next next) {
@@ -184,10 +184,10 @@ void Contender::make(ParentMaker::Next next) {
     case ParentMaker::Next::kMake: break;
     case ParentMaker::Next::kMakeLater: return pause(AfterPause::kMake);
     case ParentMaker::Next::kAllThere: return enter();
-    case ParentMaker::Next::kRefused: fail(parents_.refusal()); return leave();
+    case ParentMaker::Next::kRefused: fail(parents_->refusal()); return leave();
   }
   phase_ = Phase::kMaking;
-  ask<action::MakeDirectory>(asks_.make, parents_.path());
+  ask<action::MakeDirectory>(asks_.make, parents_->path());
 }
 
 void Contender::pause(AfterPause next) {
@@ -219,7 +219,7 @@ void Contender::decide() {
     return leave();
   }
   if (contains(children_, std::string(kLeases))) {
-    fail(Code::kKindMismatch, options_.directory +
+    fail(Code::kKindMismatch, options_->directory +
                                   " is a semaphore, its permits are in the child leases: take "
                                   "permits of it, or choose another path");
     return leave();
@@ -227,26 +227,49 @@ void Contender::decide() {
   std::vector<Place> places;
   places.reserve(children_.size());
   for (const std::string& child : children_) {
-    if (child == own_->name || owed_.contains(child)) continue;
-    if (auto place = parse_place(child, options_.extra_tags)) places.push_back(std::move(*place));
+    if (child == own_->name || is_disowned(child)) continue;
+    if (auto place = parse_place(child, options_->extra_tags)) places.push_back(std::move(*place));
   }
   Admission admission = admit(places, *own_);
-  children_.clear();
+  note_who_came_later(places);
+  children_ = std::vector<std::string>();  // With its memory: there are many of us.
   round_ = 0;
 
   if (admission.broken) {
-    fail(Code::kCounterExhausted, "two entries of " + options_.directory + " carry the number of " +
-                                      own_->name + ": its sequence counter has ended");
+    fail(Code::kCounterExhausted, "two entries of " + options_->directory +
+                                      " carry the number of " + own_->name +
+                                      ": its sequence counter has ended");
     return leave();
   }
   ahead_ = std::move(admission.ahead);
   may_downgrade_ = admission.may_downgrade;
-  if (ahead_.empty()) return be_first();
-  if (options_.wait == Wait::kNo) {
+  was_first_ = ahead_.empty();
+  if (ahead_.empty()) return whole_ ? be_first() : relist();
+  if (options_->wait == Wait::kNo) {
     fail(Code::kBusy, ahead_.back());
     return leave();
   }
   wait_behind();
+}
+
+void Contender::note_who_came_later(std::vector<Place>& places) {
+  last_ = own_->number;
+  after_ = std::vector<std::string>();
+  too_many_behind_ = false;
+  std::int32_t latest = own_->number;
+  for (Place& place : places) {
+    last_ = std::max(last_, place.number);
+    const bool is_later = place.number > own_->number && place.lock_name == own_->lock_name;
+    if (!is_later || too_many_behind_) continue;
+    if (after_.size() == kMostBehind) {
+      too_many_behind_ = true;
+      after_ = std::vector<std::string>();
+      continue;
+    }
+    after_.push_back(std::move(place.name));
+    if (place.number < latest) std::swap(after_.back(), *std::prev(after_.end(), 2));
+    latest = std::max(latest, place.number);
+  }
 }
 
 /// Nobody is ahead; but are we still there (H05)? A list of our own says so, or a watch.
@@ -259,7 +282,7 @@ void Contender::be_first() {
 
 void Contender::wait_behind() {
   phase_ = Phase::kWaiting;
-  if (options_.watching == Watching::kDirectory) {
+  if (options_->watching == Watching::kDirectory) {
     if (!directory_watched_) relist();  // It has changed since.
     return;
   }
@@ -269,6 +292,14 @@ void Contender::wait_behind() {
   if (watched_ == ahead_.back() && watched_arm_ != Arm::kNo) return;
   drop_watch();
   watched_ = ahead_.back();
+  watched_czxid_ = 0;
+  watch_nearest();
+}
+
+/// It may turn out to be another one, and then that one is watched instead.
+void Contender::on(const event::Foreseen& foreseen) {
+  if (phase_ != Phase::kEntering || !watched_.empty()) return;
+  watched_ = foreseen.name;
   watched_czxid_ = 0;
   watch_nearest();
 }
@@ -302,7 +333,7 @@ void Contender::on(const event::Watched& watched) {
   // Somebody else's node that we may not read, say. Without a watch there is only asking again.
   watched_arm_ = Arm::kNo;
   watched_.clear();
-  pause(AfterPause::kList);
+  if (phase_ == Phase::kWaiting) pause(AfterPause::kList);
 }
 
 void Contender::own_watched(const Answer& answer) {
@@ -323,15 +354,15 @@ void Contender::own_watched(const Answer& answer) {
 void Contender::on(const event::Gone& gone) {
   if (is_own(gone.name)) return own_is_gone();
   std::erase(children_, gone.name);  // A list that waits to be used is out of date by that much.
-  const auto at = std::find(ahead_.begin(), ahead_.end(), gone.name);
-  if (at == ahead_.end()) return;
   const bool was_watched = gone.name == watched_;
-  ahead_.erase(at);
   if (was_watched) {
     watched_.clear();
     watched_arm_ = Arm::kNo;
     withdraw(asks_.watch);
   }
+  const auto at = std::find(ahead_.begin(), ahead_.end(), gone.name);
+  if (at == ahead_.end()) return;
+  ahead_.erase(at);
   advance(was_watched ? watched_czxid_ : 0);
 }
 
@@ -341,24 +372,27 @@ void Contender::advance(std::int64_t left) {
   if (ahead_.empty()) {
     if (phase_ != Phase::kWaiting && phase_ != Phase::kListing) return;
     // Its answer is on the way, and says what a list would.
-    const bool hears = options_.relist == Relist::kWhenNeeded && !may_downgrade_;
-    if (phase_ == Phase::kWaiting && own_arm_ == Arm::kAsked && hears) return;
+    if (phase_ == Phase::kWaiting && own_arm_ == Arm::kAsked && counts_the_gone()) return;
     if (!shortcut_is_sound()) return phase_ == Phase::kListing ? void() : relist();
     withdraw(asks_.list);
     return prove();
   }
   if (phase_ != Phase::kWaiting || !watched_.empty()) return;
   if (may_have_said_farewell(left)) return read_farewell(left);
-  const bool step_by_step = options_.relist == Relist::kWhenNeeded && ahead_.size() <= kFew;
+  const bool step_by_step =
+      options_->relist == Relist::kWhenNeeded && whole_ && ahead_.size() <= kFew;
   step_by_step ? wait_behind() : relist();
+}
+
+/// Do we go by who has left, or does only a list tell?
+bool Contender::counts_the_gone() const {
+  return options_->relist == Relist::kWhenNeeded && whole_ && !may_downgrade_;
 }
 
 /// May "everyone in `ahead_` is gone" stand for "nobody is ahead" (P4)? `ahead_` comes from a list
 /// taken after our create and in this session, and is dropped when we adopt another node (H72).
 /// What a list would show besides is our own node: an armed watch on it shows as much.
-bool Contender::shortcut_is_sound() const {
-  return options_.relist == Relist::kWhenNeeded && own_arm_ == Arm::kArmed && !may_downgrade_;
-}
+bool Contender::shortcut_is_sound() const { return own_arm_ == Arm::kArmed && counts_the_gone(); }
 
 void Contender::on(const event::Touched& touched) {
   if (is_own(touched.name)) {
@@ -394,6 +428,8 @@ void Contender::grant() {
   outcome_ = Outcome::kGranted;
   downgrading_ = false;
   token_ = token_.value_or(czxid_);
+  // Only a writer comes to name another node. There are many holders, and they stay for long.
+  if (tag_ != Tag::kWrite) std::string().swap(guid_);
   out_.push_back(action::Grant{own_->name, czxid_, *token_});
 }
 
@@ -408,7 +444,7 @@ std::string Contender::describe() const {
   switch (phase_) {
     case Phase::kNew: return "new";
     case Phase::kEntering: return "entering";
-    case Phase::kMaking: return "making " + parents_.path();
+    case Phase::kMaking: return "making " + parents_->path();
     case Phase::kPausing: return "pausing";
     case Phase::kSearching: return "searching for " + prefix();
     case Phase::kLooking: return "looking at what carries " + guid_;
@@ -418,7 +454,7 @@ std::string Contender::describe() const {
     case Phase::kProving: return "proving the lease";
     case Phase::kHolding: return "holding " + own_->name;
     case Phase::kExchanging: return "exchanging " + own_->name + " for " + reader_name();
-    case Phase::kDraining: return "draining " + options_.directory;
+    case Phase::kDraining: return "draining " + options_->directory;
     case Phase::kDone: return "done";
   }
   return {};

@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/box.hpp"
 #include "latchkey/error.hpp"
 #include "queue/admission.hpp"
 #include "queue/entry_machine.hpp"
@@ -17,34 +20,34 @@
 
 namespace latchkey::queue {
 
-enum class Wait { kYes, kNo };
+enum class Wait : std::uint8_t { kYes, kNo };
 
 /// When a waiter that was woken lists again.
-enum class Relist {
+enum class Relist : std::uint8_t {
   kWhenNeeded,  ///< Only if the deletions it saw do not already prove that it is first (P4).
   kAlways,      ///< On every wake.
 };
 
 /// What a waiter watches.
-enum class Watching {
+enum class Watching : std::uint8_t {
   kNearest,    ///< The nearest entry that stands in its way.
   kDirectory,  ///< The directory: it lists again on every change (the herd, on purpose).
 };
 
 /// What ends a hold that nobody lets go.
-enum class Until {
+enum class Until : std::uint8_t {
   kLeaseEnds,  ///< The lease, by the local clock, if not the node or the session before it.
   kNodeGoes,   ///< Only those: it is a place before something else, and nobody acts on it alone.
 };
 
 /// What to do in a directory whose counter nears its end (H35).
-enum class Spent {
+enum class Spent : std::uint8_t {
   kDrain,  ///< Leave the queue, wait until the directory is empty, make it anew.
   kFail,   ///< With kCounterExhausted.
 };
 
 /// What to do when the directory is missing.
-enum class Missing {
+enum class Missing : std::uint8_t {
   kMake,  ///< It, and whatever is missing above it.
   kFail,  ///< With kNoNode.
 };
@@ -81,9 +84,13 @@ class Contender : EntryMachine<Action> {
   };
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
-  Contender(Options options, GuidSource guids);
+  Contender(std::shared_ptr<const Options> options, GuidSource guids);
+  Contender(Options options, GuidSource guids)
+      : Contender(std::make_shared<const Options>(std::move(options)), std::move(guids)) {}
 
-  [[nodiscard]] std::vector<Action> step(const Event& event);
+  [[nodiscard]] std::vector<Action> step(Event event);
+
+  [[nodiscard]] const Options& options() const { return *options_; }
 
   /// Is this the node it waits or holds with?
   [[nodiscard]] bool is_own(const std::string& name) const { return own_ && own_->name == name; }
@@ -100,7 +107,7 @@ class Contender : EntryMachine<Action> {
  private:
   friend struct ContenderProbe;  ///< Tests look inside to tell states apart.
 
-  enum class Phase {
+  enum class Phase : std::uint8_t {
     kNew,        ///< Not started.
     kEntering,   ///< Create and list are out; the create is unanswered or the pair undecided.
     kMaking,     ///< A missing directory level is being created.
@@ -116,7 +123,7 @@ class Contender : EntryMachine<Action> {
     kDraining,    ///< The counter nears its end: waiting for an empty directory (H35).
     kDone,
   };
-  enum class AfterPause { kMake, kEnter, kSearch, kList, kDrain, kExchange };
+  enum class AfterPause : std::uint8_t { kMake, kEnter, kSearch, kList, kDrain, kExchange };
   /// The requests whose answers still matter; 0: none.
   struct Asks {
     Ask create = 0;
@@ -135,7 +142,7 @@ class Contender : EntryMachine<Action> {
 
   void on(const event::Start&);
   void on(const event::Created& created);
-  void on(const event::Listed& listed);
+  void on(event::Listed& listed);
   void on(const event::Synced& synced);
   void on(const event::Made& made);
   void on(const event::Removed& removed);
@@ -144,8 +151,9 @@ class Contender : EntryMachine<Action> {
   void on(const event::FarewellRead& read);
   void on(const event::Gone& gone);
   void on(const event::Touched& touched);
+  void on(const event::Foreseen& foreseen);
   void on(const event::DirectoryChanged&);
-  void on(const event::Behind& behind) { behind_ = behind.name; }
+  void on(const event::Behind& behind) { behind_.emplace(behind.name); }
   void on(const event::Proved& proved);
   void on(const event::Resumed& resumed);
   void on(const event::Heartbeat&);
@@ -176,6 +184,7 @@ class Contender : EntryMachine<Action> {
 
   // Deciding and waiting (contender.cpp).
   void decide();
+  void note_who_came_later(std::vector<Place>& places);
   void be_first();
   void wait_behind();
   /// `left`: the neighbour that has left, by its czxid; 0: somebody else, or nobody knows.
@@ -220,16 +229,19 @@ class Contender : EntryMachine<Action> {
   void own_is_gone();
   void leave();
   void owe_own(std::optional<Farewell> farewell = {});
+  void bequeath();
   void finish();
 
   [[nodiscard]] std::string prefix() const;
+  [[nodiscard]] bool counts_the_gone() const;
   [[nodiscard]] bool shortcut_is_sound() const;
 
-  Options options_;
+  std::shared_ptr<const Options> options_;  ///< Perhaps those of many.
+  Tag tag_;                                 ///< Theirs, until a downgrade.
   Phase phase_ = Phase::kNew;
   AfterPause after_pause_ = AfterPause::kEnter;
-  std::optional<std::int64_t> token_;  ///< Once granted.
   bool downgrading_ = false;           ///< See is_downgrading().
+  std::optional<std::int64_t> token_;  ///< Once granted.
   Asks asks_;
 
   std::optional<Place> own_;
@@ -239,13 +251,19 @@ class Contender : EntryMachine<Action> {
   std::optional<Answer> list_answer_;
   std::optional<Answer> sync_answer_;
   std::vector<std::string> children_;
-  bool fresh_ = true;   ///< See event::Listed.
-  std::string behind_;  ///< See event::Behind.
+  bool fresh_ = true;              ///< See event::Listed.
+  bool whole_ = true;              ///< See event::Listed.
+  base::Box<std::string> behind_;  ///< See event::Behind.
 
   // Waiting.
   std::vector<std::string> ahead_;  ///< Not known to be gone, the nearest last (P4's set A).
   bool may_downgrade_ = false;      ///< See Admission.
-  std::string watched_;             ///< The one of `ahead_` we watch.
+  bool was_first_ = false;          ///< In the last list.
+  bool too_many_behind_ = false;    ///< There, to be left to an heir.
+  std::int32_t last_ = 0;           ///< The largest number in there.
+  std::vector<std::string>
+      after_;            ///< Who came later, by that list, the last one last; see Estate.
+  std::string watched_;  ///< The one of `ahead_` we watch; see also event::Foreseen.
   std::int64_t watched_czxid_ = 0;  ///< 0: not known.
   Arm watched_arm_ = Arm::kNo;
   Arm own_arm_ = Arm::kNo;
@@ -255,12 +273,13 @@ class Contender : EntryMachine<Action> {
   /// Of the directory's data, if a farewell may be written over it.
   std::optional<std::int32_t> version_;
 
-  ParentMaker parents_;
+  base::Box<ParentMaker> parents_;  ///< While the directory is missing.
 
   // Draining.
   bool drained_once_ = false;
   bool directory_watched_ = false;
-  std::string in_the_way_;  ///< Who kept the directory from being removed, for the sentence.
+  base::Box<std::string>
+      in_the_way_;  ///< Who kept the directory from being removed, for the sentence.
 };
 
 }  // namespace latchkey::queue

@@ -11,7 +11,7 @@ std::string Contender::reader_name() const {
 }
 
 void Contender::on(const event::Downgrade&) {
-  if (phase_ != Phase::kHolding || options_.tag != Tag::kWrite) return;
+  if (phase_ != Phase::kHolding || tag_ != Tag::kWrite) return;
   outcome_ = Outcome::kOpen;
   downgrading_ = true;
   drop_own_watch();
@@ -48,7 +48,7 @@ void Contender::exchanged_looked(const event::Looked& looked) {
   if (looked.answer.kind == Answer::Kind::kAmbiguous) return look_at_exchanged();
   const bool ok = looked.answer.kind == Answer::Kind::kOk;
   const bool stranger = ok && !looked.owned;
-  if (stranger) owed_.insert(reader_name());  // Not ours to delete, whatever its name (H04).
+  if (stranger) disown(reader_name());  // Not ours to delete, whatever its name (H04).
   if (leaving_) return leave();
   if (stranger) {
     return exchange_lost(Code::kLost, reader_name() + " is there already, and not of our session");
@@ -62,9 +62,9 @@ void Contender::exchanged_looked(const event::Looked& looked) {
 }
 
 void Contender::exchanged_for(std::int64_t czxid) {
-  owed_.insert(own_->name);  // Gone with the transaction: never again counted or adopted.
+  disown(own_->name);  // Gone with the transaction: never again counted or adopted.
   own_ = parse_place(reader_name());
-  options_.tag = Tag::kRead;
+  tag_ = Tag::kRead;
   czxid_ = czxid;
   round_ = 0;
   prove();

@@ -12,8 +12,8 @@ constexpr int kNamesToTell = 3;
 }  // namespace
 
 void Contender::drain() {
-  if (options_.spent == Spent::kFail) {
-    fail(Code::kCounterExhausted, "the sequence counter of " + options_.directory +
+  if (options_->spent == Spent::kFail) {
+    fail(Code::kCounterExhausted, "the sequence counter of " + options_->directory +
                                       " nears its end: lock it once with a Mutex, which makes the "
                                       "directory anew");
     return leave();
@@ -39,7 +39,7 @@ void Contender::drain_listed(const Answer& answer) {
     directory_watched_ = false;
     if (answer.code == Code::kNoNode) return start_over();
     if (is_retryable(answer.code)) return pause(AfterPause::kDrain);
-    fail(answer.code, "list " + options_.directory);
+    fail(answer.code, "list " + options_->directory);
     return leave();
   }
   directory_watched_ = true;
@@ -47,16 +47,16 @@ void Contender::drain_listed(const Answer& answer) {
   bool contended = false;
   bool fresh = false;
   int told = 0;
-  in_the_way_.clear();
+  std::string& names = in_the_way_.emplace();
   for (const std::string& child : children_) {
-    if (owed_.contains(child)) continue;
-    if (told++ < kNamesToTell) in_the_way_ += (told > 1 ? ", " : "") + child;
-    const auto place = parse_place(child, options_.extra_tags);
+    if (is_disowned(child)) continue;
+    if (told++ < kNamesToTell) names += (told > 1 ? ", " : "") + child;
+    const auto place = parse_place(child, options_->extra_tags);
     if (!place) continue;
     contended = true;
     fresh = fresh || is_of_a_fresh_directory(place->number);
   }
-  if (told > kNamesToTell) in_the_way_ += ", …";
+  if (told > kNamesToTell) names += ", …";
 
   if (fresh) {
     // Somebody was faster: this is the new directory. Should it be an ancient holder in the old
@@ -66,7 +66,7 @@ void Contender::drain_listed(const Answer& answer) {
     return pause(AfterPause::kEnter);
   }
   if (!contended) return ask<action::RemoveDirectory>(asks_.remove);
-  if (options_.wait == Wait::kNo) {
+  if (options_->wait == Wait::kNo) {
     fail(Code::kBusy, why_not_drained());
     return leave();
   }
@@ -76,7 +76,7 @@ void Contender::drain_listed(const Answer& answer) {
 void Contender::on(const event::DirectoryChanged&) {
   directory_watched_ = false;
   if (phase_ == Phase::kDraining && asks_.list == 0 && asks_.remove == 0) list_to_drain();
-  if (phase_ == Phase::kWaiting && options_.watching == Watching::kDirectory) relist();
+  if (phase_ == Phase::kWaiting && options_->watching == Watching::kDirectory) relist();
 }
 
 void Contender::on(const event::Removed& removed) {
@@ -103,9 +103,9 @@ void Contender::start_over() {
 
 std::string Contender::why_not_drained() const {
   if (!drained_once_) return {};
-  std::string why = "the sequence counter of " + options_.directory +
+  std::string why = "the sequence counter of " + options_->directory +
                     " nears its end, and the directory has to be empty before it can be made anew";
-  if (!in_the_way_.empty()) why += "; still there: " + in_the_way_;
+  if (in_the_way_ && !in_the_way_->empty()) why += "; still there: " + *in_the_way_;
   return why;
 }
 

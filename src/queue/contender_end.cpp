@@ -20,14 +20,23 @@ void Contender::on(const event::Cancel& cancel) {
 void Contender::on(const event::Release&) {
   if (phase_ != Phase::kHolding) return on(event::Cancel{Code::kCancelled});
   outcome_ = Outcome::kEnded;
+  bequeath();
   owe_own(farewell());
   finish();
+}
+
+/// Whoever was ahead of us has come back by now, perhaps. One who knows of nobody would have to
+/// list all the same, and later than now.
+void Contender::bequeath() {
+  if (options_->relist != Relist::kWhenNeeded || too_many_behind_) return;
+  if (after_.empty() && !was_first_) return;
+  out_.push_back(action::Bequeath{{own_->name, last_, std::move(after_)}});
 }
 
 void Contender::on(const event::LeaseOver&) {
   if (is_downgrading()) return exchange_lost(Code::kLost, {});
   // A waiter believes nothing yet; it proves its lease before it is granted anything.
-  if (phase_ != Phase::kHolding || options_.until == Until::kNodeGoes) return;
+  if (phase_ != Phase::kHolding || options_->until == Until::kNodeGoes) return;
   lose(Code::kLost);
   // The session may turn out to have survived, and then its node blocks everyone (H09).
   owe_own();
@@ -55,7 +64,7 @@ void Contender::own_is_gone() {
 }
 
 std::string Contender::why_it_waits() const {
-  if (phase_ == Phase::kEntering && !behind_.empty()) return "still behind " + behind_;
+  if (phase_ == Phase::kEntering && behind_) return "still behind " + *behind_;
   if (phase_ == Phase::kProving) {
     return "first in line, but the session's lease is not proven: are its round trips too slow for "
            "its time-out?";

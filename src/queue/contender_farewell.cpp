@@ -6,8 +6,7 @@ namespace latchkey::queue {
 
 /// Somebody ahead may still become a reader, who says none: then only a list tells (H44).
 bool Contender::may_have_said_farewell(std::int64_t left) const {
-  return left != 0 && ahead_.size() >= options_.farewell_from &&
-         options_.relist == Relist::kWhenNeeded && !may_downgrade_;
+  return left != 0 && ahead_.size() >= options_->farewell_from && counts_the_gone();
 }
 
 /// And are we still there (H05)? Asked first, so that we know it when the farewell is there.

@@ -44,7 +44,7 @@ void Contender::settle_search() {
 
 void Contender::search_refused(const std::string& what, Code code) {
   if (!is_retryable(code) && !leaving_) {
-    fail(code, what + " " + options_.directory);
+    fail(code, what + " " + options_->directory);
     leave();
   }
   // Perhaps there is a node of ours, and it would stay as long as the session does: ask on.
@@ -55,9 +55,8 @@ void Contender::search_refused(const std::string& what, Code code) {
 /// see settle_identity(). First, though, whose is everything that carries our guid?
 void Contender::identify() {
   drop_traces();
-  traces_.collect(children_, prefix(), [this](const std::string& child) {
-    return is_own(child) || owed_.contains(child);
-  });
+  traces_.collect(children_, prefix(),
+                  [this](const std::string& child) { return is_own(child) || is_disowned(child); });
   if (traces_.empty()) return settle_identity();
   phase_ = Phase::kLooking;
   look_at_traces();

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "queue/farewell.hpp"
 #include "queue/node_machine.hpp"
@@ -31,7 +32,17 @@ class EntryMachine : protected NodeMachine<Action> {
   void renew_guid() { guid_ = guids_(); }
 
   void owe(const std::string& name, std::optional<Farewell> farewell = {}) {
-    if (owed_.insert(name).second) this->out_.push_back(action::Owe{name, std::move(farewell)});
+    if (disown(name)) this->out_.push_back(action::Owe{name, std::move(farewell)});
+  }
+  /// From now on it is no node of ours. False: it was none before.
+  bool disown(const std::string& name) {
+    const auto at = std::lower_bound(owed_.begin(), owed_.end(), name);
+    if (at != owed_.end() && *at == name) return false;
+    owed_.insert(at, name);
+    return true;
+  }
+  [[nodiscard]] bool is_disowned(const std::string& name) const {
+    return std::binary_search(owed_.begin(), owed_.end(), name);
   }
 
   void look_at_traces() {
@@ -45,8 +56,9 @@ class EntryMachine : protected NodeMachine<Action> {
   }
 
   std::string guid_;
-  std::int64_t czxid_ = 0;      ///< Of our node, or of all of them.
-  std::set<std::string> owed_;  ///< Ours once, given up: never again counted or adopted.
+  std::int64_t czxid_ = 0;  ///< Of our node, or of all of them.
+  /// Ours once, given up: never again counted or adopted. A few, in order.
+  std::vector<std::string> owed_;
   Traces traces_;
 
  private:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "latchkey/error.hpp"
+#include "queue/estate.hpp"
 #include "queue/farewell.hpp"
 
 /// What goes into a Contender and what comes out of it.
@@ -116,6 +117,10 @@ struct Owe {
   std::string name;
   std::optional<Farewell> farewell = {};
 };
+/// For the next entry of the session, right before the Owe it speaks of; of no use with none.
+struct Bequeath {
+  Estate estate;
+};
 /// To the caller: held; after a Downgrade once more, with the node that stands for it now. `name`
 /// is our node, `czxid` its creating transaction, `token` that of the first node of the attempt: a
 /// downgraded writer keeps its token, for writers that came since have larger ones (H44).
@@ -142,8 +147,8 @@ using Action =
     std::variant<action::Create, action::List, action::ListAndWatch, action::Sync,
                  action::MakeDirectory, action::RemoveDirectory, action::Look, action::Watch,
                  action::ReadFarewell, action::Unwatch, action::UnwatchDirectory, action::Exchange,
-                 action::Withdraw, action::Prove, action::Pause, action::Owe, action::Grant,
-                 action::Fail, action::Lose, action::Done>;
+                 action::Withdraw, action::Prove, action::Pause, action::Owe, action::Bequeath,
+                 action::Grant, action::Fail, action::Lose, action::Done>;
 
 /// What a contender is told.
 namespace event {
@@ -161,12 +166,14 @@ struct Created {
 /// here nor told as Gone.
 ///
 /// One that is not `fresh` was taken for another contender: it shows everybody who is ahead, and
-/// perhaps some who have left; but our own entry may be gone since.
+/// perhaps some who have left; but our own entry may be gone since. One that is not `whole` may
+/// lack some of those who are ahead: see queue/estate.hpp.
 struct Listed {
   Ask ask;
   Answer answer;
   std::vector<std::string> children;
   bool fresh = true;
+  bool whole = true;
 };
 struct Synced {
   Ask ask;
@@ -211,6 +218,11 @@ struct Touched {
   std::string name;
 };
 struct DirectoryChanged {};
+/// While it enters: `name` stood last a moment ago and is likely to be the nearest ahead, so that
+/// watching it can leave in the flush of the create.
+struct Foreseen {
+  std::string name;
+};
 /// The list that may wait does so: `name`, of our own session, is ahead. For people.
 struct Behind {
   std::string name;
@@ -248,11 +260,11 @@ struct Downgrade {};
 
 }  // namespace event
 
-using Event =
-    std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
-                 event::Removed, event::Looked, event::Watched, event::FarewellRead, event::Gone,
-                 event::Touched, event::DirectoryChanged, event::Behind, event::Proved,
-                 event::Resumed, event::Heartbeat, event::LeaseOver, event::SessionOver,
-                 event::Cancel, event::Release, event::Exchanged, event::Downgrade>;
+using Event = std::variant<event::Start, event::Created, event::Listed, event::Synced, event::Made,
+                           event::Removed, event::Looked, event::Watched, event::FarewellRead,
+                           event::Gone, event::Touched, event::DirectoryChanged, event::Foreseen,
+                           event::Behind, event::Proved, event::Resumed, event::Heartbeat,
+                           event::LeaseOver, event::SessionOver, event::Cancel, event::Release,
+                           event::Exchanged, event::Downgrade>;
 
 }  // namespace latchkey::queue

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -12,9 +13,9 @@ namespace latchkey::queue {
 /// Hands an event to `on`, by its kind. Whatever was asked, and however long ago: an answer that
 /// says that the session is over is handed on as just that.
 template <class Event, class On>
-void hand_to(const On& on, const Event& event) {
+void hand_to(const On& on, Event& event) {
   std::visit(
-      [&on](const auto& what) {
+      [&on](auto& what) {
         if constexpr (requires { what.answer; }) {
           if (what.answer.kind != Answer::Kind::kOk && is_session_over(what.answer.code)) {
             return on(event::SessionOver{what.answer.code});
@@ -35,7 +36,7 @@ class NodeMachine {
   /// What the caller was told last.
   enum class Outcome { kOpen, kGranted, kEnded };
   /// Is a node watched?
-  enum class Arm { kNo, kAsked, kArmed, kRefused };
+  enum class Arm : std::uint8_t { kNo, kAsked, kArmed, kRefused };
 
   /// Asks for What{number, rest...}; its answer is awaited in `slot`.
   template <class What, class... Rest>

@@ -138,7 +138,6 @@ std::optional<Place> parse_curator(std::string_view child) {
     }
     Place place = make_place(child, *split, dialect, rule.share);
     place.read_write = rule.read_write;
-    if (dialect == Dialect::kCurator) place.guid = guid;
     return place;
   }
   return {};
@@ -152,7 +151,6 @@ std::optional<Place> parse_named(std::string_view child) {
       guid.empty() ? split->head : split->head.substr(kProtected.size() + kUuidLength + 1);
   if (!is_lock_name(name)) return {};
   Place place = make_place(child, *split, guid.empty() ? Dialect::kTutorial : Dialect::kNamed);
-  place.guid = guid;
   place.lock_name = name;
   return place;
 }
@@ -239,10 +237,15 @@ std::string node_prefix(std::string_view guid, Tag tag, std::string_view lock_na
   return prefix;
 }
 
+std::string_view Place::guid() const {
+  const bool is_ours = dialect == Dialect::kCurator || dialect == Dialect::kNamed;
+  return is_ours ? protected_guid(name) : std::string_view();
+}
+
 bool is_candidate(std::string_view child) {
   const std::optional<Place> place = parse_place(child);
-  return place && !place->guid.empty() && place->lock_name.empty() &&
-         child.starts_with(node_prefix(place->guid, Tag::kLatch));
+  return place && !place->guid().empty() && place->lock_name.empty() &&
+         child.starts_with(node_prefix(place->guid(), Tag::kLatch));
 }
 
 bool is_lock_name(std::string_view name) {

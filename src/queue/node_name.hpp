@@ -9,10 +9,10 @@
 namespace latchkey::queue {
 
 /// What a place in the queue asks for.
-enum class Share { kExclusive, kShared };
+enum class Share : std::uint8_t { kExclusive, kShared };
 
 /// Whose naming a queue entry follows. docs/interop.md says which of them see each other.
-enum class Dialect {
+enum class Dialect : std::uint8_t {
   kCurator,  ///< `_c_<uuid>-lock-N`, `-__READ__N`, `-__WRIT__N`, `-latch-N`, `-lease-N`: ours too.
   kNamed,    ///< `_c_<uuid>-<name>_lock_N`: several of our locks in one directory.
   kKazoo,    ///< `<hex>__lock__N`, `<hex>__rlock__N`, and with our subclass `<hex>-lock-N`.
@@ -30,11 +30,13 @@ struct Place {
   std::int32_t number = 0;  ///< The server's sequence number: the only thing that orders places.
   Share share = Share::kExclusive;
   Dialect dialect = Dialect::kCurator;
-  std::string guid;       ///< Our kind only: the 36 characters after `_c_`; empty for the others.
   std::string lock_name;  ///< Set for `<name>_lock_N`; empty otherwise.
   /// `__READ__` or `__WRIT__`: a Curator writer may turn into a reader that keeps its number (H44),
   /// so here, and only here, two places may carry one number and a gone writer may still read.
   bool read_write = false;
+
+  /// Our kind only: the 36 characters after `_c_`; empty for the others. Part of `name`.
+  [[nodiscard]] std::string_view guid() const;
 
   friend bool operator==(const Place&, const Place&) = default;
 };
@@ -58,7 +60,7 @@ struct Place {
 ///     node_prefix("e2b7…", Tag::kLock, "jobs")  // "_c_e2b7…-jobs_lock_"
 ///
 /// `lock_name` must have passed is_lock_name(), or be empty; a named lock is always exclusive.
-enum class Tag { kLock, kRead, kWrite, kLatch, kLease };
+enum class Tag : std::uint8_t { kLock, kRead, kWrite, kLatch, kLease };
 [[nodiscard]] std::string node_prefix(std::string_view guid, Tag tag,
                                       std::string_view lock_name = {});
 

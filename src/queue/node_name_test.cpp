@@ -56,7 +56,7 @@ TEST(NodeName, ReadsEveryDialect) {
     EXPECT_EQ(place->share, one.share);
     EXPECT_EQ(place->lock_name, one.lock_name);
     const bool ours = one.dialect == Dialect::kCurator || one.dialect == Dialect::kNamed;
-    EXPECT_EQ(place->guid, ours ? kUuid : "");
+    EXPECT_EQ(place->guid(), ours ? kUuid : "");
   }
 }
 
@@ -159,7 +159,7 @@ TEST(NodeName, WhatWeFormatWeReadBack) {
     SCOPED_TRACE(prefix);
     const auto place = parse_place(prefix + "0000000007");
     ASSERT_TRUE(place);
-    EXPECT_EQ(place->guid, kUuid);
+    EXPECT_EQ(place->guid(), kUuid);
     EXPECT_EQ(place->number, 7);
     EXPECT_EQ(place->share, one.share);
     EXPECT_EQ(place->lock_name, one.lock_name);

@@ -346,7 +346,7 @@ void Permits::view_refused(const Answer& answer, const std::string& what) {
 /// Once both answers of a view are there, and everything in it that carries our guid is known.
 void Permits::decide() {
   if (phase_ != Phase::kViewing || !list_answer_ || !size_known_) return;
-  std::erase_if(children_, [this](const std::string& child) { return owed_.contains(child); });
+  std::erase_if(children_, [this](const std::string& child) { return is_disowned(child); });
   std::vector<Place> mine;
   for (const Own& own : own_) {
     mine.push_back(own.place);

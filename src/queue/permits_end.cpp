@@ -124,7 +124,7 @@ void Permits::drain_listed(const Answer& answer) {
     return leave();
   }
   const bool empty = std::all_of(children_.begin(), children_.end(),
-                                 [this](const auto& child) { return owed_.contains(child); });
+                                 [this](const auto& child) { return is_disowned(child); });
   if (empty) return ask<action::RemoveDirectory>(asks_.remove);
   if (options_.wait == Wait::kNo) {
     fail(Code::kBusy, "the sequence counter of " + directory_ +

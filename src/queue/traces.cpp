@@ -19,18 +19,22 @@ AfterSearch after_search(const std::optional<Answer>& sync, const std::optional<
 
 void Traces::collect(std::span<const std::string> children, const std::string& prefix,
                      base::FunctionRef<bool(const std::string&)> is_known) {
-  traces_.clear();
+  clear();
   for (const std::string& child : children) {
-    if (!child.starts_with(prefix) || strangers_.contains(child) || is_known(child)) continue;
-    if (auto place = parse_place(child)) traces_.push_back({.place = std::move(*place)});
+    if (!child.starts_with(prefix) || is_known(child)) continue;
+    if (std::ranges::find(strangers(), child) != strangers().end()) continue;
+    auto place = parse_place(child);
+    if (!place) continue;
+    if (!seen_) seen_.emplace();
+    seen_->traces.push_back({.place = std::move(*place)});
   }
 }
 
 Traces::Next Traces::looked(const event::Looked& looked) {
-  const auto trace = std::find_if(traces_.begin(), traces_.end(), [&](const Trace& one) {
-    return one.ask != 0 && one.ask == looked.ask;
-  });
-  if (trace == traces_.end()) return Next::kWait;
+  const std::span<Trace> traces = all();
+  const auto trace = std::ranges::find_if(
+      traces, [&](const Trace& one) { return one.ask != 0 && one.ask == looked.ask; });
+  if (trace == traces.end()) return Next::kWait;
   trace->ask = 0;
 
   if (looked.answer.kind == Answer::Kind::kAmbiguous) return Next::kLookAgain;
@@ -43,19 +47,20 @@ Traces::Next Traces::looked(const event::Looked& looked) {
   } else {
     return Next::kUnclear;
   }
-  const bool all = std::all_of(traces_.begin(), traces_.end(),
-                               [](const Trace& one) { return one.is != Is::kUnknown; });
-  return all ? Next::kSettle : Next::kWait;
+  const bool all_known =
+      std::ranges::all_of(traces, [](const Trace& one) { return one.is != Is::kUnknown; });
+  return all_known ? Next::kSettle : Next::kWait;
 }
 
 Traces::Found Traces::settle() {
   Found found;
-  for (Trace& one : std::exchange(traces_, {})) {
+  if (!seen_) return found;
+  for (Trace& one : std::exchange(seen_->traces, {})) {
     switch (one.is) {
       case Is::kOurs: found.ours.push_back(std::move(one)); break;
       case Is::kForeign:
         found.foreign = true;
-        strangers_.insert(one.place.name);
+        seen_->strangers.push_back(one.place.name);
         break;
       case Is::kGone: found.gone = true; break;
       case Is::kUnknown: break;

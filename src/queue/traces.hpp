@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/box.hpp"
 #include "base/function_ref.hpp"
 #include "queue/messages.hpp"
 #include "queue/node_name.hpp"
@@ -68,17 +68,28 @@ class Traces {
   [[nodiscard]] Next looked(const event::Looked& looked);
   /// All are known: what they are. Strangers are remembered, the rest is forgotten.
   [[nodiscard]] Found settle();
-  void clear() { traces_.clear(); }
+  void clear() {
+    if (seen_) seen_->traces.clear();
+  }
 
-  [[nodiscard]] bool empty() const { return traces_.empty(); }
-  [[nodiscard]] std::span<Trace> all() { return traces_; }
-  [[nodiscard]] std::span<const Trace> all() const { return traces_; }
+  [[nodiscard]] bool empty() const { return !seen_ || seen_->traces.empty(); }
+  [[nodiscard]] std::span<Trace> all() {
+    return seen_ ? std::span(seen_->traces) : std::span<Trace>();
+  }
+  [[nodiscard]] std::span<const Trace> all() const {
+    return seen_ ? std::span(seen_->traces) : std::span<const Trace>();
+  }
   /// Those that carry our guid and belong to another session (H04, H08).
-  [[nodiscard]] const std::set<std::string>& strangers() const { return strangers_; }
+  [[nodiscard]] std::span<const std::string> strangers() const {
+    return seen_ ? std::span(seen_->strangers) : std::span<const std::string>();
+  }
 
  private:
-  std::vector<Trace> traces_;
-  std::set<std::string> strangers_;
+  struct Seen {
+    std::vector<Trace> traces;
+    std::vector<std::string> strangers;
+  };
+  base::Box<Seen> seen_;  ///< Hardly ever anything.
 };
 
 }  // namespace latchkey::queue

@@ -14,9 +14,9 @@
 
 namespace latchkey::recipes {
 
-/// What an attempt needs to know beyond what its contender decides.
+/// What an attempt needs to know beyond what its contender decides. Attempts may share it.
 struct Plan {
-  queue::Contender::Options contender;
+  std::shared_ptr<const queue::Contender::Options> contender;
   std::string data;  ///< Of our node: who we are.
   std::vector<Acl> acl;
   Parent parent = Parent::kContainer;
@@ -31,11 +31,11 @@ struct Plan {
 class Attempt : public DirectoryErrand<queue::Event>, private Companion {
  public:
   static std::shared_ptr<Attempt> start(const std::shared_ptr<session::Host>& host,
-                                        session::Machine& machine, Plan plan,
+                                        session::Machine& machine, std::shared_ptr<const Plan> plan,
                                         std::shared_ptr<Claimant> claimant);
 
-  Attempt(const std::shared_ptr<session::Host>& host, session::Machine& machine, Plan plan,
-          std::shared_ptr<Claimant> claimant);
+  Attempt(const std::shared_ptr<session::Host>& host, session::Machine& machine,
+          std::shared_ptr<const Plan> plan, std::shared_ptr<Claimant> claimant);
   ~Attempt() override;
 
   /// See Contender.
@@ -49,26 +49,40 @@ class Attempt : public DirectoryErrand<queue::Event>, private Companion {
     std::visit([this](auto& what) { carry_out(what); }, wish);
   }
 
-  const Plan plan_;
+  [[nodiscard]] const std::string& directory() const override {
+    return contender_.options().directory;
+  }
+
+  std::shared_ptr<const Plan> plan_;  ///< As long as nodes may have to be made.
   queue::Contender contender_;
 
  private:
-  void step(const queue::Event& event) override;
+  [[nodiscard]] const std::string& path() const override { return directory(); }
+  [[nodiscard]] Ground ground() const override {
+    return {directory(), plan_->acl, plan_->parent, plan_->base, plan_->base_data};
+  }
+  void step(queue::Event& event) override;
   [[nodiscard]] bool is_own(const std::string& name) const override {
     return contender_.is_own(name);
   }
-  [[nodiscard]] session::Completion next_removal() override {
-    return std::exchange(on_removed_, {});
-  }
+  [[nodiscard]] session::Completion next_removal() override { return take_on_removed(); }
 
   void on_listed(const std::vector<std::string>& children) override;
   void on_gone(const std::string& name) override;
   void on_owed(const std::string& name) override;
   void on_loss_told() override;
+  [[nodiscard]] const std::vector<std::string>& extra_tags() const override {
+    return contender_.options().extra_tags;
+  }
+  [[nodiscard]] const std::optional<queue::Place>& stands_at() const override {
+    return contender_.place();
+  }
   void is_due(std::optional<std::vector<std::string>> known) override;
   void companion_left(const std::string& name) override;
   void watch_yourself() override { feed(queue::event::Heartbeat{}); }
-  void take_place(const std::string& name);
+  [[nodiscard]] std::string choose_replaced();
+  void take_place(const std::string& name, const std::string& replaced);
+  void answer_waiting_list(std::optional<queue::Inherited> inherited);
   void leave_company();
 
   using DirectoryErrand::carry_out;
@@ -81,14 +95,18 @@ class Attempt : public DirectoryErrand<queue::Event>, private Companion {
   void carry_out(queue::action::Done& action);
   void carry_out(queue::action::Exchange& action);
   void carry_out(queue::action::Grant& action);
+  void carry_out(queue::action::Bequeath& action);
 
-  std::function<void()> retire_;         ///< While asking for a downgrade.
-  std::shared_ptr<Companions> company_;  ///< While it is a member.
+  std::unique_ptr<std::function<void()>> retire_;  ///< While asking for a downgrade.
+  /// Kept to the end, for what we leave to the next is there.
+  const std::shared_ptr<Companions> companions_;
+  Companions* company_;  ///< While it is a member.
   Companions::Id id_ = 0;
-  std::string entry_;              ///< What it is known by there.
-  queue::Ask waiting_list_ = 0;    ///< The list that waits until we are due; 0: none.
-  std::string watched_companion_;  ///< By its entry.
-  bool done_ = false;              ///< Nothing is left but to tell a loss.
+  queue::Ask waiting_list_ = 0;               ///< The list that waits until we are due; 0: none.
+  base::Box<queue::Estate> estate_;           ///< Until its create is answered.
+  base::Box<std::string> watched_companion_;  ///< By its entry.
+  bool has_just_come_ = false;  ///< The server's answer to its create is being dealt with.
+  bool done_ = false;           ///< Nothing is left but to tell a loss.
 };
 
 }  // namespace latchkey::recipes

@@ -1,5 +1,6 @@
 #include "recipes/directory_errand.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -21,7 +22,7 @@ template <class Event>
 void DirectoryErrand<Event>::list(Ask ask, std::optional<session::WatchWish> watch) {
   const bool watched = watch.has_value();
   const session::CallId id = send(
-      ask, Op::kGetChildren, wire::PathWatch{directory_, watched},
+      ask, Op::kGetChildren, wire::PathWatch{machine_.absolute(directory()), watched},
       [this, ask](Outcome&& outcome) {
         event::Listed listed{.ask = ask, .answer = answer_of(outcome), .children = {}};
         if (auto* reply = std::get_if<wire::ChildrenReply>(&outcome.reply)) {
@@ -42,13 +43,12 @@ void DirectoryErrand<Event>::carry_out(action::ListAndWatch& action) {
 
 template <class Event>
 void DirectoryErrand<Event>::carry_out(action::UnwatchDirectory&) {
-  if (!directory_watch_) return;
-  machine_.unwatch(*std::exchange(directory_watch_, std::nullopt), machine_.now());
+  machine_.unwatch(std::exchange(directory_watch_, 0), machine_.now());
 }
 
 template <class Event>
 void DirectoryErrand<Event>::carry_out(action::RemoveDirectory& action) {
-  send(action.ask, Op::kDelete, wire::PathVersion{directory_, -1},
+  send(action.ask, Op::kDelete, wire::PathVersion{machine_.absolute(directory()), -1},
        [this, ask = action.ask](Outcome&& outcome) {
          feed(event::Removed{ask, answer_of(outcome)});
        });
@@ -74,7 +74,7 @@ void DirectoryErrand<Event>::carry_out(action::Watch& action) {
   const std::string name = action.name;
   session::WatchWish wish =
       watch_wish(session::WatchOn::kData, [this, name](const WatchEvent& happened) {
-        watches_.erase(name);
+        take_watch(name);
         if (happened.kind == EventKind::kDeleted) {
           on_gone(name);
           feed(event::Gone{name});
@@ -83,7 +83,7 @@ void DirectoryErrand<Event>::carry_out(action::Watch& action) {
         }
       });
   wish.kin = session::WatchTable::Kin::kYes;
-  watches_[name] = send(
+  const session::CallId setter = send(
       action.ask, Op::kGetData, wire::PathWatch{path_of(name), true},
       [this, ask = action.ask, name](Outcome&& outcome) {
         const auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply);
@@ -95,25 +95,34 @@ void DirectoryErrand<Event>::carry_out(action::Watch& action) {
         if (revoked) this->tell_asked_to_let_go();
       },
       std::move(wish));
+  take_watch(name);
+  watches_.emplace_back(name, setter);
+}
+
+template <class Event>
+session::CallId DirectoryErrand<Event>::take_watch(const std::string& name) {
+  const auto watch = std::ranges::find(watches_, name, [](const auto& one) { return one.first; });
+  if (watch == watches_.end()) return 0;
+  const session::CallId setter = watch->second;
+  watches_.erase(watch);
+  return setter;
 }
 
 /// A node of our own session may end its hold while the watch on it is on its way: before there was
 /// anybody to tell. So look once more when the watch is in place.
 template <class Event>
 void DirectoryErrand<Event>::look_for_ended(const std::string& name) {
-  const auto watch = watches_.find(name);
-  if (watch == watches_.end() || !machine_.is_owed(path_of(name))) return;
-  machine_.forget_watch(watch->second);
-  watches_.erase(watch);
+  if (!machine_.is_owed(path_of(name))) return;
+  const session::CallId setter = take_watch(name);
+  if (setter == 0) return;
+  machine_.forget_watch(setter);
   feed(event::Gone{name});
 }
 
 template <class Event>
 void DirectoryErrand<Event>::carry_out(action::Unwatch& action) {
-  const auto watch = watches_.find(action.name);
-  if (watch == watches_.end()) return;
-  const session::CallId setter = watch->second;
-  watches_.erase(watch);
+  const session::CallId setter = take_watch(action.name);
+  if (setter == 0) return;
   // A node we are deleting takes the server's watch with it.
   if (machine_.is_owed(path_of(action.name))) {
     machine_.forget_watch(setter);
@@ -128,7 +137,8 @@ template <class Event>
 void DirectoryErrand<Event>::owe(const std::string& name, std::optional<queue::Farewell> farewell) {
   const std::string path = path_of(name);
   std::optional<session::LastWord> word;
-  if (farewell) word = {directory_, std::move(farewell->data), farewell->version};
+  if (farewell)
+    word = {machine_.absolute(directory()), std::move(farewell->data), farewell->version};
   session::Completion told = next_removal();
   // Whoever waits for it will not come back before it is answered.
   const auto linger = told ? session::Linger::kNo : session::Linger::kYes;
@@ -146,16 +156,16 @@ void DirectoryErrand<Event>::owe(const std::string& name, std::optional<queue::F
 
 template <class Event>
 void DirectoryErrand<Event>::carry_out(action::Owe& action) {
-  if (!telling_loss_) return owe(action.name, std::move(action.farewell));
-  held_back_.push_back(action.name);
+  if (!held_back_) return owe(action.name, std::move(action.farewell));
+  held_back_->push_back(action.name);
 }
 
 template <class Event>
 void DirectoryErrand<Event>::carry_out(action::Lose& action) {
-  telling_loss_ = true;
+  held_back_.emplace();
   this->tell_lost(action.code, [this] {
-    telling_loss_ = false;
-    for (const std::string& name : std::exchange(held_back_, {})) owe(name);
+    const auto names = std::exchange(held_back_, {});
+    for (const std::string& name : *names) owe(name);
     on_loss_told();
   });
 }
@@ -165,7 +175,7 @@ void DirectoryErrand<Event>::carry_out(action::Done&) {
   for (const auto& [name, setter] : std::exchange(watches_, {})) {
     machine_.unwatch(setter, machine_.now());
   }
-  if (directory_watch_) machine_.unwatch(*directory_watch_, machine_.now());
+  machine_.unwatch(directory_watch_, machine_.now());
   this->finish();
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/box.hpp"
 #include "recipes/machine_errand.hpp"
 
 namespace latchkey::recipes {
@@ -17,13 +18,10 @@ namespace latchkey::recipes {
 template <class Event>
 class DirectoryErrand : public MachineErrand<Event> {
  protected:
-  /// `directory` is the lock's `path` or lies below it; both as the user knows them.
-  DirectoryErrand(const std::shared_ptr<session::Host>& host, session::Machine& machine,
-                  std::string path, const std::string& directory, Ground ground,
-                  std::shared_ptr<Claimant> claimant)
-      : MachineErrand<Event>(host, machine, std::move(path), std::move(ground),
-                             std::move(claimant)),
-        directory_(machine.absolute(directory)) {}
+  using MachineErrand<Event>::MachineErrand;
+
+  /// The lock's path or one below it, as the user knows it.
+  [[nodiscard]] virtual const std::string& directory() const = 0;
 
   using Errand::host_;
   using Errand::machine_;
@@ -49,7 +47,7 @@ class DirectoryErrand : public MachineErrand<Event> {
   virtual void on_listed(const std::vector<std::string>& children) { static_cast<void>(children); }
   virtual void on_gone(const std::string& name) { static_cast<void>(name); }
   virtual void on_owed(const std::string& name) { static_cast<void>(name); }
-  [[nodiscard]] bool is_telling_loss() const { return telling_loss_; }
+  [[nodiscard]] bool is_telling_loss() const { return bool(held_back_); }
   /// The holder knows of its loss, and what was held is being given up.
   virtual void on_loss_told() {}
   /// Nodes of our own session that are being given up count as gone.
@@ -64,9 +62,11 @@ class DirectoryErrand : public MachineErrand<Event> {
 
   /// As the server knows it.
   [[nodiscard]] std::string path_of(const std::string& child) const {
+    const std::string& parent = directory();
     std::string path;
-    path.reserve(directory_.size() + 1 + child.size());
-    if (directory_ != "/") path += directory_;
+    path.reserve(machine_.chroot().size() + parent.size() + 1 + child.size());
+    path += machine_.chroot();
+    if (parent != "/") path += parent;
     path += '/';
     path += child;
     return path;
@@ -79,16 +79,17 @@ class DirectoryErrand : public MachineErrand<Event> {
  private:
   void list(queue::Ask ask, std::optional<session::WatchWish> watch);
   void look_for_ended(const std::string& name);
+  /// The call that set the watch on it, which is forgotten here; 0: none.
+  session::CallId take_watch(const std::string& name);
   void owe(const std::string& name, std::optional<queue::Farewell> farewell = {});
 
-  const std::string directory_;                     ///< As the server knows it.
-  std::map<std::string, session::CallId> watches_;  ///< By child: the calls that set them.
-  /// The same for the directory; one that has fired does no harm, ids do not return.
-  std::optional<session::CallId> directory_watch_;
+  /// By child: the calls that set them. One or two.
+  std::vector<std::pair<std::string, session::CallId>> watches_;
+  /// The same for the directory, 0: none. One that has fired does no harm, ids do not return.
+  session::CallId directory_watch_ = 0;
 
-  // Between a loss and its announcement.
-  bool telling_loss_ = false;
-  std::vector<std::string> held_back_;  ///< Nodes to owe once the holder knows.
+  /// Between a loss and its announcement: nodes to owe once the holder knows.
+  base::Box<std::vector<std::string>> held_back_;
 };
 
 }  // namespace latchkey::recipes

@@ -58,11 +58,15 @@ session::CallId Errand::submit(Ask ask, session::Call call, session::Completion 
   call.done = [self = weak_self().lock(), ask, op = call.op,
                path = session::is_reporting(host_) ? machine_.relative(call.path) : std::string(),
                done = std::move(done)](Outcome&& outcome) {
-    std::erase_if(self->calls_, [&](const auto& one) { return one.first == ask; });
+    auto& calls = self->calls_;
+    std::erase_if(calls, [&](const auto& one) { return one.first == ask; });
+    // With their memory: many of us hold for long and ask for nothing.
+    if (calls.empty()) calls.shrink_to_fit();
     session::report(self->host_, op, path, outcome);
     done(std::move(outcome));
   };
   const session::CallId id = machine_.submit(std::move(call), machine_.now());
+  if (calls_.empty()) calls_.reserve(2);  // Create and list.
   calls_.emplace_back(ask, id);
   return id;
 }
@@ -81,7 +85,7 @@ void Errand::withdraw(Ask ask) {
 }
 
 void Errand::sync(Ask ask, Told done) {
-  send(ask, Op::kSync, wire::PathOnly{machine_.absolute(path_)},
+  send(ask, Op::kSync, wire::PathOnly{machine_.absolute(path())},
        [done = std::move(done)](Outcome&& outcome) { done(answer_of(outcome)); });
 }
 
@@ -98,7 +102,7 @@ void Errand::prove(Ask ask, Told done) {
     // An answer that took a lease's time to come, or came after a long silence of ours, proves
     // nothing about now: ask again after a heartbeat, unless another answer proves it before.
     machine_.timers().cancel(proof_timer_);
-    unproven_ = done;
+    unproven_ = std::make_unique<Told>(done);
     proof_timer_ =
         machine_.timers().add(machine_.now() + machine_.lease().heartbeat(), [weak = weak_self()] {
           if (const auto self = weak.lock()) self->end_proof({Answer::Kind::kAmbiguous, {}});
@@ -112,7 +116,7 @@ void Errand::on_lease_proven() {
 
 void Errand::end_proof(Answer answer) {
   machine_.timers().cancel(proof_timer_);
-  if (const Told done = std::exchange(unproven_, {})) done(answer);
+  if (const auto done = std::exchange(unproven_, {})) (*done)(answer);
 }
 
 void Errand::pause(int round, std::function<void()> done) {
@@ -125,11 +129,12 @@ void Errand::pause(int round, std::function<void()> done) {
 void Errand::make_directory(Ask ask, const std::string& path, Parent parent, Told done) {
   const bool container = parent == Parent::kContainer;
   // The options speak of this lock; what lies above it is everybody's.
-  const bool is_base = !ground_.base.empty() && path == ground_.base;
-  const bool is_ours = path == ground_.directory || is_base;
+  Ground ground = this->ground();
+  const bool is_base = !ground.base.empty() && path == ground.base;
+  const bool is_ours = path == ground.directory || is_base;
   send(ask, container ? Op::kCreateContainer : Op::kCreate2,
-       wire::Create{machine_.absolute(path), is_base ? ground_.base_data : std::string{},
-                    session::to_wire(is_ours ? ground_.acl : open_acl()),
+       wire::Create{machine_.absolute(path), is_base ? std::move(ground.base_data) : std::string{},
+                    session::to_wire(is_ours ? ground.acl : open_acl()),
                     container ? wire::CreateMode::kContainer : wire::CreateMode::kPersistent},
        [this, ask, path, container, done = std::move(done)](Outcome&& outcome) {
          // Servers before 3.5 know no containers.
@@ -147,19 +152,18 @@ Error Errand::error_of(Code code, const std::string& why) const {
     Outcome outcome;
     outcome.code = code;
     outcome.detail = machine_.last_trouble();
-    return session::make_error("lock", path_, outcome);
+    return session::make_error("lock", path(), outcome);
   }
   const std::string hint = code == Code::kNoNode ? machine_.chroot_hint() : std::string();
-  return lock_error(path_, code, why.empty() || hint.empty() ? why + hint : why + "; " + hint);
+  return lock_error(path(), code, why.empty() || hint.empty() ? why + hint : why + "; " + hint);
 }
 
 void Errand::tell_granted(Granted grant) {
   // A heartbeat tells us to watch our own node, but where requests are frequent there are none.
   machine_.timers().cancel(heartbeat_timer_);
-  heartbeat_timer_ =
-      machine_.timers().add(machine_.now() + machine_.lease().heartbeat(), [weak = weak_self()] {
-        if (const auto self = weak.lock()) self->on_heartbeat();
-      });
+  // We are alive until finish(), which cancels it.
+  heartbeat_timer_ = machine_.timers().add(machine_.now() + machine_.lease().heartbeat(),
+                                           [this] { on_heartbeat(); });
   claimant_ = asking_;
   std::exchange(asking_, {})->granted(std::move(grant));
   if (std::exchange(asked_to_let_go_, false)) tell_asked_to_let_go();
@@ -184,7 +188,7 @@ void Errand::tell_asked_to_let_go() {
 }
 
 void Errand::tell_removed(Outcome outcome) {
-  if (on_removed_) std::exchange(on_removed_, {})(std::move(outcome));
+  if (const auto told = take_on_removed()) told(std::move(outcome));
 }
 
 }  // namespace latchkey::recipes

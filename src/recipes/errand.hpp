@@ -45,15 +45,14 @@ class Errand : public Claim, public session::Member {
   void on_lease_proven() final;
 
  protected:
-  /// `path` is what the lock is called by its user.
-  Errand(const std::shared_ptr<session::Host>& host, session::Machine& machine, std::string path,
-         Ground ground, std::shared_ptr<Claimant> claimant)
-      : host_(*host),
-        machine_(machine),
-        path_(std::move(path)),
-        asking_(std::move(claimant)),
-        claimant_(asking_),
-        ground_(std::move(ground)) {}
+  Errand(const std::shared_ptr<session::Host>& host, session::Machine& machine,
+         std::shared_ptr<Claimant> claimant)
+      : host_(*host), machine_(machine), asking_(std::move(claimant)), claimant_(asking_) {}
+
+  /// What the lock is called by its user.
+  [[nodiscard]] virtual const std::string& path() const = 0;
+  /// Made when it is needed, which is seldom, and not kept: there are many of us.
+  [[nodiscard]] virtual Ground ground() const = 0;
 
   /// From here on it keeps itself alive, until finish().
   void begin();
@@ -66,7 +65,8 @@ class Errand : public Claim, public session::Member {
   session::CallId send(queue::Ask ask, wire::Op op, const std::string& path, const Body& body,
                        session::Completion done,
                        std::optional<session::WatchWish> watch = std::nullopt) {
-    session::Call call{.op = op, .path = path, .watch = std::move(watch)};
+    session::Call call{
+        .op = op, .path = path, .watch = std::move(watch), .lets_linger = !session::is_write(op)};
     call.frame.reserve(path.size() + 32);
     wire::append_frame(call.frame, wire::RequestHeader{0, op}, body);
     return submit(ask, std::move(call), std::move(done));
@@ -92,7 +92,7 @@ class Errand : public Claim, public session::Member {
   void pause(int round, std::function<void()> done);
   /// Creates one directory level, `path` as the user knows it.
   void make_directory(queue::Ask ask, const std::string& path, Told done) {
-    make_directory(ask, path, ground_.parent, std::move(done));
+    make_directory(ask, path, ground().parent, std::move(done));
   }
 
   // Words to the claimant.
@@ -111,10 +111,16 @@ class Errand : public Claim, public session::Member {
 
   session::Host& host_;
   session::Machine& machine_;
-  const std::string path_;
   std::shared_ptr<Claimant> asking_;  ///< Until it has its answer.
   std::weak_ptr<Claimant> claimant_;
-  session::Completion on_removed_;
+  /// Who wants to know when what was held is gone from the server: kept until taken.
+  void keep_on_removed(session::Completion told) {
+    if (told) on_removed_ = std::make_unique<session::Completion>(std::move(told));
+  }
+  [[nodiscard]] session::Completion take_on_removed() {
+    const auto told = std::exchange(on_removed_, {});
+    return told ? std::move(*told) : session::Completion();
+  }
 
  private:
   void end_proof(queue::Answer answer);
@@ -124,16 +130,17 @@ class Errand : public Claim, public session::Member {
     return std::static_pointer_cast<Errand>(shared_from_this());
   }
 
-  const Ground ground_;
   std::shared_ptr<Claim> self_;
   session::Machine::MemberId member_ = 0;
   session::Timers::Id pause_timer_ = 0;
   session::Timers::Id proof_timer_ = 0;
-  Told unproven_;           ///< Waits until the lease is proven, or it is time to ask again.
+  std::unique_ptr<Told>
+      unproven_;            ///< Waits until the lease is proven, or it is time to ask again.
   bool was_short_ = false;  ///< The last proof of ours left a lease, and too little of it.
   session::Timers::Id heartbeat_timer_ = 0;
   std::vector<std::pair<queue::Ask, session::CallId>> calls_;  ///< Unanswered: a few.
-  bool asked_to_let_go_ = false;                               ///< And not yet told.
+  std::unique_ptr<session::Completion> on_removed_;
+  bool asked_to_let_go_ = false;  ///< And not yet told.
 };
 
 }  // namespace latchkey::recipes

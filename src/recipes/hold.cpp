@@ -76,17 +76,23 @@ void Hold::lost(Code, std::function<void()> told) {
 }
 
 void Hold::asked_to_let_go() {
-  host_.post([self = shared_from_this()] { self->asked_.request_stop(); });
+  host_.post([source = asked()] { source.request_stop(); });
+}
+
+const std::stop_source& Hold::asked() {
+  if (!asked_.stop_possible()) asked_ = std::stop_source();
+  return asked_;
 }
 
 std::stop_token Hold::release_requested() {
-  if (phase_ == Phase::kHeld && !host_.is_forked()) {
-    host_.enter([this](session::Machine&, Instant) {
-      const auto claim = claim_.lock();
-      if (claim && phase_ == Phase::kHeld) claim->listen();
-    });
-  }
-  return asked_.get_token();
+  if (host_.is_forked()) return asked_.get_token();  // Nobody else is there.
+  std::stop_token token;
+  host_.enter([&](session::Machine&, Instant) {
+    token = asked().get_token();
+    const auto claim = claim_.lock();
+    if (claim && phase_ == Phase::kHeld) claim->listen();
+  });
+  return token;
 }
 
 bool Hold::lease_has_passed() const noexcept { return has_passed(host_.view().lease_deadline); }

@@ -76,6 +76,7 @@ class Hold final : public Claimant,
   enum class Phase { kWaiting, kRefused, kHeld, kLost, kReleased };
 
   void run(session::Machine& machine, Instant now) noexcept override;
+  [[nodiscard]] const std::stop_source& asked();
   void answer(Result<std::shared_ptr<Hold>> result);
   /// By the clock, read now.
   [[nodiscard]] bool lease_has_passed() const noexcept;
@@ -90,7 +91,7 @@ class Hold final : public Claimant,
   Sink sink_;
   std::optional<Granted> grant_;
   std::stop_source lost_;
-  std::stop_source asked_;
+  std::stop_source asked_{std::nostopstate};  ///< Once somebody cares. Session strand only.
   std::atomic<Phase> phase_{Phase::kWaiting};
   std::shared_ptr<Hold> letting_go_;  ///< Ourselves, until the claim is told.
   bool claim_over_ = false;           ///< It was lost before it was told. Session strand only.

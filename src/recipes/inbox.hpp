@@ -28,6 +28,8 @@ class Inbox {
     busy_ = false;
   }
 
+  [[nodiscard]] bool is_busy() const { return busy_; }
+
  private:
   std::vector<Item> items_;  ///< Nothing and no memory when nothing happens: there are many of us.
   bool busy_ = false;

@@ -23,10 +23,11 @@ using wire::Op;
 class DelayedClaim final : public Errand, public Claimant {
  public:
   DelayedClaim(const std::shared_ptr<session::Host>& host, session::Machine& machine,
-               const std::string& directory, std::chrono::milliseconds delay, queue::Wait wait,
+               std::string path, std::chrono::milliseconds delay, queue::Wait wait,
                std::shared_ptr<Claimant> claimant)
-      : Errand(host, machine, directory, {}, std::move(claimant)),
-        directory_(machine.absolute(directory)),
+      : Errand(host, machine, std::move(claimant)),
+        path_(std::move(path)),
+        directory_(machine.absolute(path_)),
         wait_(wait),
         delay_(delay, wait) {}
 
@@ -37,7 +38,7 @@ class DelayedClaim final : public Errand, public Claimant {
 
   void cancel(Code code) override { feed(lock_delay::Cancel{code}); }
   LetGo release(session::Completion done) override {
-    on_removed_ = std::move(done);
+    keep_on_removed(std::move(done));
     feed(lock_delay::Release{});
     return LetGo::kGivenUp;
   }
@@ -66,6 +67,8 @@ class DelayedClaim final : public Errand, public Claimant {
   void asked_to_let_go() override { tell_asked_to_let_go(); }
 
  private:
+  [[nodiscard]] const std::string& path() const override { return path_; }
+  [[nodiscard]] Ground ground() const override { return {}; }
   [[nodiscard]] std::shared_ptr<DelayedClaim> self() {
     return std::static_pointer_cast<DelayedClaim>(shared_from_this());
   }
@@ -132,7 +135,7 @@ class DelayedClaim final : public Errand, public Claimant {
     send(++last_ask_, Op::kMulti, directory_, body, std::move(done));
   }
 
-  void carry_out(lock_delay::GiveUp&) { below_->release(std::exchange(on_removed_, {})); }
+  void carry_out(lock_delay::GiveUp&) { below_->release(take_on_removed()); }
   void carry_out(lock_delay::Grant&) { tell_granted(*grant_); }
 
   void carry_out(lock_delay::Fail& action) {
@@ -149,6 +152,7 @@ class DelayedClaim final : public Errand, public Claimant {
     finish();
   }
 
+  const std::string path_;
   const std::string directory_;  ///< As the server knows it.
   const queue::Wait wait_;
   queue::LockDelay delay_;

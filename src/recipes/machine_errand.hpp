@@ -24,7 +24,7 @@ class MachineErrand : public Errand {
 
   void cancel(Code code) override { feed(queue::event::Cancel{code}); }
   LetGo release(session::Completion done) override {
-    on_removed_ = std::move(done);
+    keep_on_removed(std::move(done));
     feed(queue::event::Release{});
     return LetGo::kGivenUp;
   }
@@ -40,10 +40,10 @@ class MachineErrand : public Errand {
   /// Passes on what has happened, after all that has happened before.
   virtual void feed(Event event) {
     const auto alive = shared_from_this();
-    inbox_.put(std::move(event), [this](const Event& next) { step(next); });
+    inbox_.put(std::move(event), [this](Event& next) { step(next); });
   }
   /// Tells the machine, and carries out what it asks for.
-  virtual void step(const Event& event) = 0;
+  virtual void step(Event& event) = 0;
 
   void carry_out(queue::action::Sync& action) {
     sync(action.ask, [this, ask = action.ask](queue::Answer answer) {

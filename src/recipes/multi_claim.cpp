@@ -15,7 +15,8 @@ using wire::Op;
 // Members.
 
 MultiClaim::Member::Member(const std::shared_ptr<session::Host>& host, session::Machine& machine,
-                           Plan plan, std::shared_ptr<MultiClaim> claim, std::size_t index)
+                           std::shared_ptr<const Plan> plan, std::shared_ptr<MultiClaim> claim,
+                           std::size_t index)
     : Attempt(host, machine, std::move(plan),
               std::shared_ptr<Claimant>(claim, &claim->ears_[index])),
       claim_(std::move(claim)),
@@ -23,7 +24,7 @@ MultiClaim::Member::Member(const std::shared_ptr<session::Host>& host, session::
 
 wire::MultiOp MultiClaim::Member::create(const std::string& prefix) const {
   // Not create2: servers of 3.8 answer it without the Stat it is asked for all the same.
-  return {Op::kCreate, wire::Create{path_of(prefix), plan_.data, session::to_wire(plan_.acl),
+  return {Op::kCreate, wire::Create{path_of(prefix), plan_->data, session::to_wire(plan_->acl),
                                     wire::CreateMode::kEphemeralSequential}};
 }
 
@@ -33,8 +34,8 @@ std::shared_ptr<MultiClaim> MultiClaim::start(const std::shared_ptr<session::Hos
   const std::size_t size = plans.size();
   auto claim = std::make_shared<MultiClaim>(host, machine, size, std::move(claimant));
   for (std::size_t i = 0; i < size; ++i) {
-    claim->members_.push_back(
-        std::make_shared<Member>(host, machine, std::move(plans[i]), claim, i));
+    claim->members_.push_back(std::make_shared<Member>(
+        host, machine, std::make_shared<const Plan>(std::move(plans[i])), claim, i));
   }
   if (const std::size_t bytes = claim->size_of_multi(); bytes > machine.max_request_bytes()) {
     Outcome outcome;

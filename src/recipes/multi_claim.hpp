@@ -37,14 +37,14 @@ class MultiClaim final : public Claim {
   /// An attempt whose contender steps together with the others'.
   class Member final : public Attempt {
    public:
-    Member(const std::shared_ptr<session::Host>& host, session::Machine& machine, Plan plan,
-           std::shared_ptr<MultiClaim> claim, std::size_t index);
+    Member(const std::shared_ptr<session::Host>& host, session::Machine& machine,
+           std::shared_ptr<const Plan> plan, std::shared_ptr<MultiClaim> claim, std::size_t index);
 
     [[nodiscard]] queue::Contender& contender() { return contender_; }
-    [[nodiscard]] const std::string& directory() const { return plan_.contender.directory; }
     /// The part of the multi that creates its node.
     [[nodiscard]] wire::MultiOp create(const std::string& prefix) const;
     using Attempt::carry_out_any;
+    using Attempt::directory;
     using Errand::begin;
 
    private:

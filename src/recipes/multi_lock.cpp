@@ -45,8 +45,10 @@ class MultiRecipe final : public recipes::Recipe {
     const std::string data = recipes::entry_data(options_.reason);
     std::vector<recipes::Plan> plans;
     for (const Path& directory : directories_) {
+      queue::Contender::Options options{
+          .directory = directory.text(), .wait = wait, .spent = queue::Spent::kFail};
       plans.push_back(
-          {.contender = {.directory = directory.text(), .wait = wait, .spent = queue::Spent::kFail},
+          {.contender = std::make_shared<const queue::Contender::Options>(std::move(options)),
            .data = data,
            .acl = options_.acl,
            .parent = options_.parent});

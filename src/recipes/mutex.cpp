@@ -37,7 +37,10 @@ std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>&
   const bool delayed = options.lock_delay.count() != 0;
   // Other names and tags make others count than the neighbour counted.
   const bool is_plain = !delayed && options.name.empty() && options.extra_tags.empty();
-  std::string key = hand_over_key(directory, options);
+  // What makes no sense is refused there.
+  const HandOver& hand_over = options.hand_over;
+  const bool hands_over = hand_over.count > 1 || hand_over.count < 0 || hand_over.time.count() < 0;
+  std::string key = hands_over ? hand_over_key(directory, options) : std::string();
   std::shared_ptr<const Recipe> recipe = std::make_shared<QueueRecipe>(
       host, std::move(directory),
       EntryStyle{.contender = {.lock_name = options.name,
@@ -50,10 +53,8 @@ std::shared_ptr<const Recipe> mutex_recipe(const std::shared_ptr<session::Host>&
                  .parent = delayed ? Parent::kPersistent : options.parent});
   if (delayed)
     recipe = std::make_shared<DelayRecipe>(std::move(recipe), options.lock_delay, options.name);
-  // What makes no sense is refused there.
-  const HandOver& hand_over = options.hand_over;
-  if (hand_over.count > 1 || hand_over.count < 0 || hand_over.time.count() < 0) {
-    recipe = std::make_shared<HandOverRecipe>(std::move(recipe), std::move(key), options.hand_over);
+  if (hands_over) {
+    recipe = std::make_shared<HandOverRecipe>(std::move(recipe), std::move(key), hand_over);
   }
   return recipe;
 }

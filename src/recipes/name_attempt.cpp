@@ -24,14 +24,13 @@ std::shared_ptr<NameAttempt> NameAttempt::start(const std::shared_ptr<session::H
 
 NameAttempt::NameAttempt(const std::shared_ptr<session::Host>& host, session::Machine& machine,
                          NamePlan plan, std::shared_ptr<Claimant> claimant)
-    : MachineErrand(host, machine, plan.contender.node,
-                    {.directory = {}, .acl = {}, .parent = plan.parent}, std::move(claimant)),
+    : MachineErrand(host, machine, std::move(claimant)),
       plan_(std::move(plan)),
       guid_(new_guid()),
       node_(machine.absolute(plan_.contender.node)),
       contender_(plan_.contender) {}
 
-void NameAttempt::step(const queue::NameEvent& event) {
+void NameAttempt::step(queue::NameEvent& event) {
   for (queue::NameAction& wanted : contender_.step(event)) {
     std::visit([this](auto& what) { carry_out(what); }, wanted);
   }

@@ -30,7 +30,11 @@ class NameAttempt final : public MachineErrand<queue::NameEvent> {
               std::shared_ptr<Claimant> claimant);
 
  private:
-  void step(const queue::NameEvent& event) override;
+  [[nodiscard]] const std::string& path() const override { return plan_.contender.node; }
+  [[nodiscard]] Ground ground() const override {
+    return {.directory = {}, .acl = {}, .parent = plan_.parent};
+  }
+  void step(queue::NameEvent& event) override;
 
   using MachineErrand::carry_out;
   void carry_out(queue::action::CreateNode& action);

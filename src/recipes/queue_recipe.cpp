@@ -31,23 +31,18 @@ Result<void> QueueRecipe::check() const {
   return {};
 }
 
-const std::string& QueueRecipe::data() const {
-  const std::int64_t second = base::wall_ms() / 1'000;
-  if (std::exchange(said_at_, second) != second) {
-    said_ = queue::with_delay_note(style_.data ? *style_.data : entry_data(style_.reason),
-                                   style_.lock_delay);
-  }
-  return said_;
-}
-
-std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait wait,
-                                          std::shared_ptr<Claimant> claimant) const {
-  Plan plan{
-      .contender = style_.contender, .data = data(), .acl = style_.acl, .parent = style_.parent};
-  plan.contender.directory = path();
-  plan.contender.wait = wait;
+std::shared_ptr<const Plan> QueueRecipe::make_plan(session::Machine& machine,
+                                                   queue::Wait wait) const {
+  queue::Contender::Options options = style_.contender;
+  options.directory = path();
+  options.wait = wait;
   // Whoever waits out a delay keeps its place; what ends with the lease is the claim on top of it.
-  if (style_.lock_delay.count() != 0) plan.contender.until = queue::Until::kNodeGoes;
+  if (style_.lock_delay.count() != 0) options.until = queue::Until::kNodeGoes;
+  Plan plan{.contender = std::make_shared<const queue::Contender::Options>(std::move(options)),
+            .data = queue::with_delay_note(style_.data ? *style_.data : entry_data(style_.reason),
+                                           style_.lock_delay),
+            .acl = style_.acl,
+            .parent = style_.parent};
   const bool in_company = style_.contender.tag == queue::Tag::kLock &&
                           style_.contender.watching == queue::Watching::kNearest &&
                           style_.lock_delay.count() == 0 && wait == queue::Wait::kYes;
@@ -58,7 +53,16 @@ std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait
     }
     plan.company = company_;
   }
-  return Attempt::start(host(), machine, std::move(plan), std::move(claimant));
+  return std::make_shared<const Plan>(std::move(plan));
+}
+
+std::shared_ptr<Claim> QueueRecipe::start(session::Machine& machine, queue::Wait wait,
+                                          std::shared_ptr<Claimant> claimant) const {
+  const std::int64_t second = base::wall_ms() / 1'000;
+  if (std::exchange(planned_at_, second) != second || !plan_ || plan_->contender->wait != wait) {
+    plan_ = make_plan(machine, wait);
+  }
+  return Attempt::start(host(), machine, plan_, std::move(claimant));
 }
 
 }  // namespace latchkey::recipes

@@ -16,6 +16,8 @@
 
 namespace latchkey::recipes {
 
+struct Plan;
+
 /// What the entries of one such lock have in common.
 struct EntryStyle {
   queue::Contender::Options contender = {};  ///< Its directory and `wait` are filled in.
@@ -38,14 +40,14 @@ class QueueRecipe final : public Recipe {
                                std::shared_ptr<Claimant> claimant) const override;
 
  private:
-  /// Of the next entry.
-  [[nodiscard]] const std::string& data() const;
+  [[nodiscard]] std::shared_ptr<const Plan> make_plan(session::Machine& machine,
+                                                      queue::Wait wait) const;
 
   const Path directory_;
   const EntryStyle style_;
-  // Session strand only: what the last entry said. Whoever locks often says the same for a second.
-  mutable std::int64_t said_at_ = -1;
-  mutable std::string said_;
+  // Session strand only: of the last entry. Whoever locks often says the same for a second.
+  mutable std::int64_t planned_at_ = -1;
+  mutable std::shared_ptr<const Plan> plan_;
   mutable std::shared_ptr<Companions> company_;  ///< Kept, so that it need not be found each time.
 };
 

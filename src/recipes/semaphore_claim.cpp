@@ -25,15 +25,13 @@ std::shared_ptr<Claim> SemaphoreClaim::start(const std::shared_ptr<session::Host
 SemaphoreClaim::SemaphoreClaim(const std::shared_ptr<session::Host>& host,
                                session::Machine& machine, PermitPlan plan,
                                std::shared_ptr<Claimant> claimant)
-    : DirectoryErrand(host, machine, plan.permits.path,
-                      queue::Permits::leases_of(plan.permits.path),
-                      {queue::Permits::leases_of(plan.permits.path), plan.acl, plan.parent},
-                      std::move(claimant)),
+    : DirectoryErrand(host, machine, std::move(claimant)),
       shared_host_(host),
       plan_(std::move(plan)),
+      leases_(queue::Permits::leases_of(plan_.permits.path)),
       permits_(plan_.permits, new_guid) {}
 
-void SemaphoreClaim::step(const queue::PermitEvent& event) {
+void SemaphoreClaim::step(queue::PermitEvent& event) {
   for (queue::PermitAction& wanted : permits_.step(event)) {
     std::visit([this](auto& what) { carry_out(what); }, wanted);
   }
@@ -45,20 +43,20 @@ void SemaphoreClaim::carry_out(action::Queue& action) {
   const auto host = shared_host_.lock();
   if (!host) return feed(event::OutOfLine{Code::kClosed});
   const std::optional<int> size = plan_.permits.size;
-  const auto front =
-      Attempt::start(host, machine_,
-                     {.contender = {.directory = queue::Permits::locks_of(plan_.permits.path),
+  queue::Contender::Options options{.directory = queue::Permits::locks_of(plan_.permits.path),
                                     .wait = plan_.permits.wait,
                                     .until = queue::Until::kNodeGoes,
-                                    .missing = action.missing},
-                      .data = plan_.data,
-                      .acl = plan_.acl,
-                      .parent = plan_.parent,
-                      // Whoever makes the semaphore says how large it is, in the same transaction:
-                      // so of two who come first with different sizes one is refused (H46).
-                      .base = plan_.permits.path,
-                      .base_data = size ? std::to_string(*size) : std::string{}},
-                     std::static_pointer_cast<SemaphoreClaim>(shared_from_this()));
+                                    .missing = action.missing};
+  Plan plan{.contender = std::make_shared<const queue::Contender::Options>(std::move(options)),
+            .data = plan_.data,
+            .acl = plan_.acl,
+            .parent = plan_.parent,
+            // Whoever makes the semaphore says how large it is, in the same transaction: so of two
+            // who come first with different sizes one is refused (H46).
+            .base = plan_.permits.path,
+            .base_data = size ? std::to_string(*size) : std::string{}};
+  const auto front = Attempt::start(host, machine_, std::make_shared<const Plan>(std::move(plan)),
+                                    std::static_pointer_cast<SemaphoreClaim>(shared_from_this()));
   front_ = front;
 }
 
@@ -111,7 +109,7 @@ void SemaphoreClaim::carry_out(action::ReadSize& action) {
                       [this](const WatchEvent&) { feed(event::SizeChanged{}); });
   }
   const session::CallId id = send(
-      action.ask, Op::kGetData, wire::PathWatch{machine_.absolute(path_), action.watch},
+      action.ask, Op::kGetData, wire::PathWatch{machine_.absolute(path()), action.watch},
       [this, ask = action.ask](Outcome&& outcome) {
         event::SizeRead read{.ask = ask, .answer = answer_of(outcome), .data = {}};
         if (auto* reply = std::get_if<wire::GetDataReply>(&outcome.reply)) {
@@ -131,14 +129,14 @@ void SemaphoreClaim::carry_out(action::UnwatchSize&) {
 
 void SemaphoreClaim::carry_out(action::StoreSize& action) {
   send(action.ask, Op::kSetData,
-       wire::SetData{machine_.absolute(path_), std::to_string(action.size), action.version},
+       wire::SetData{machine_.absolute(path()), std::to_string(action.size), action.version},
        [this, ask = action.ask](Outcome&& outcome) {
          feed(event::SizeStored{ask, answer_of(outcome)});
        });
 }
 
 void SemaphoreClaim::carry_out(action::ListPath& action) {
-  send(action.ask, Op::kGetChildren, wire::PathWatch{machine_.absolute(path_), false},
+  send(action.ask, Op::kGetChildren, wire::PathWatch{machine_.absolute(path()), false},
        [this, ask = action.ask](Outcome&& outcome) {
          event::PathListed listed{
              .ask = ask, .answer = answer_of(outcome), .children = {}, .elders = {}};
@@ -173,7 +171,7 @@ void SemaphoreClaim::ask_age(
     event::PathListed listed, const std::string& child,
     std::function<void(event::PathListed listed, std::int64_t made)> next) {
   const queue::Ask ask = listed.ask;
-  const std::string path = (path_ == "/" ? path_ : path_ + "/") + child;
+  const std::string path = (this->path() == "/" ? "" : this->path()) + "/" + child;
   send(ask, Op::kExists, wire::PathWatch{machine_.absolute(path), false},
        [this, listed = std::move(listed), next = std::move(next)](Outcome&& outcome) mutable {
          if (const auto* reply = std::get_if<wire::StatReply>(&outcome.reply)) {
@@ -188,7 +186,7 @@ void SemaphoreClaim::ask_age(
 
 session::Completion SemaphoreClaim::next_removal() {
   ++removals_;
-  if (on_removed_) on_all_removed_ = std::exchange(on_removed_, {});
+  if (auto told = take_on_removed()) on_all_removed_ = std::move(told);
   return [this](Outcome&& outcome) { removed(std::move(outcome)); };
 }
 

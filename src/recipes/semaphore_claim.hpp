@@ -42,7 +42,10 @@ class SemaphoreClaim final : public DirectoryErrand<queue::PermitEvent>, public 
   void asked_to_let_go() override {}
 
  private:
-  void step(const queue::PermitEvent& event) override;
+  [[nodiscard]] const std::string& path() const override { return plan_.permits.path; }
+  [[nodiscard]] Ground ground() const override { return {leases_, plan_.acl, plan_.parent}; }
+  [[nodiscard]] const std::string& directory() const override { return leases_; }
+  void step(queue::PermitEvent& event) override;
   [[nodiscard]] bool is_own(const std::string& name) const override {
     return permits_.is_own(name);
   }
@@ -66,6 +69,7 @@ class SemaphoreClaim final : public DirectoryErrand<queue::PermitEvent>, public 
 
   const std::weak_ptr<session::Host> shared_host_;  ///< Weak, or the session would never close.
   const PermitPlan plan_;
+  const std::string leases_;  ///< The directory of the permits.
   queue::Permits permits_;
 
   // The queue in front.

@@ -11,13 +11,6 @@ namespace latchkey::session {
 
 using wire::Op;
 
-namespace {
-
-/// What a thread takes to come back for the next lock, and not much more.
-constexpr std::chrono::microseconds kBreath(200);
-
-}  // namespace
-
 Machine::Machine(MachineOptions options, std::uint64_t seed, std::shared_ptr<View> view)
     : options_(std::move(options)),
       view_(std::move(view)),
@@ -84,6 +77,10 @@ CallId Machine::submit(Call call, Instant now) {
   } else {
     pending.timer = timers_.add(deadline, [this, id] { abandon(id, Code::kTimedOut, now_); });
     if (pending.call.joins_delete && send_joined(id, now)) return id;
+    if (pending.call.lets_linger && phase_ == Phase::kAttached && queued_.empty()) {
+      send(id, pending, now);
+      return id;
+    }
     queued_.push_back(id);
     if (phase_ == Phase::kAttached) send_queued(now);
   }
@@ -99,6 +96,23 @@ void Machine::send_queued(Instant now) {
     queued_.pop_front();
     if (Pending* pending = calls_.find(id)) send(id, *pending, now);
   }
+}
+
+Instant Machine::next_leave() const {
+  return lingering_.empty() ? Instant::max()
+                            : calls_.find(lingering_.front())->submitted_at + kBreath;
+}
+
+void Machine::send_overdue(Instant now) {
+  const auto in_time = std::ranges::find_if(
+      lingering_, [&](CallId id) { return calls_.find(id)->submitted_at + kBreath > now; });
+  std::vector<CallId> waiting(in_time, lingering_.end());
+  lingering_.erase(in_time, lingering_.end());
+  send_queued(now);
+  // Nobody has come back for so long.
+  if (waiting.empty()) comes_again_ = false;
+  lingering_ = std::move(waiting);
+  leave_at_ = next_leave();
 }
 
 void Machine::send(CallId id, Pending& pending, Instant now) {
@@ -318,7 +332,7 @@ void Machine::drop_server_watch(WatchOn on, const std::string& path, Instant now
     return;
   }
   // Never sent again: a new connection restores only what is in the table.
-  Call call{.op = Op::kRemoveWatches, .path = path};
+  Call call{.op = Op::kRemoveWatches, .path = path, .lets_linger = true};
   wire::append_frame(call.frame, wire::RequestHeader{0, Op::kRemoveWatches},
                      wire::PathWatcherType{path, type});
   submit(std::move(call), now);
@@ -328,7 +342,7 @@ void Machine::drop_server_watch(WatchOn on, const std::string& path, Instant now
 
 void Machine::owe_delete(const std::string& path, Completion done, Instant now, Linger linger,
                          const std::optional<LastWord>& word) {
-  const bool lingers = comes_again_ && linger == Linger::kYes && options_.linger == Linger::kYes;
+  const bool lingers = linger == Linger::kYes && will_linger();
   const bool says = word && !lingers && may_say(*word);
   if (!is_over() && !closing_) {
     owed_.insert(path);
@@ -353,7 +367,7 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
   };
   last_debt_at_ = now;
   if (says) return submit_with(*word, std::move(call), now);
-  if (!lingers || phase_ != Phase::kAttached || closing_) {
+  if (!lingers) {
     submit(std::move(call), now);
     return;
   }
@@ -395,17 +409,28 @@ void Machine::submit_with(const LastWord& word, Call debt, Instant now) {
   submit(std::move(both), now);
 }
 
+std::vector<CallId>::const_iterator Machine::find_lingering(const std::string& path) const {
+  return std::ranges::find_if(lingering_, [&](CallId id) {
+    const Pending* pending = calls_.find(id);
+    return pending != nullptr && pending->call.path == path;
+  });
+}
+
 bool Machine::send_joined(CallId id, Instant now) {
   comes_again_ = now - last_debt_at_ <= kBreath;
   if (phase_ != Phase::kAttached || lingering_.empty() || !queued_.empty()) return false;
-  const CallId debt = lingering_.back();
-  Pending& leaving = *calls_.find(debt);
   Pending& entry = *calls_.find(id);
+  const auto heir_of = find_lingering(entry.call.heir_of);
+  const bool in_place = heir_of != lingering_.end();
+  const CallId debt = in_place ? *heir_of : lingering_.back();
+  Pending& leaving = *calls_.find(debt);
   constexpr std::size_t kHeaders = 16;  // Those of a multi's parts, beyond what frames have.
   const std::size_t bytes = leaving.call.frame.size() + entry.call.frame.size() + kHeaders;
   if (bytes > options_.max_request_bytes) return false;
-  lingering_.pop_back();
-  send_queued(now);
+  std::erase(lingering_, debt);
+  // The others may have heirs of their own, and wait for them as long as this one did.
+  if (!in_place) send_queued(now);
+  leave_at_ = next_leave();
   const std::int32_t xid = next_xid();
   const std::size_t start = output_.size();
   wire::append_joined_frame(output_, {leaving.call.frame, entry.call.frame});
@@ -414,7 +439,7 @@ bool Machine::send_joined(CallId id, Instant now) {
     pending->sent = true;
     ++pending->attempts;
   }
-  flights_.push_back({xid, id, Op::kMulti, now, debt});
+  flights_.push_back({xid, id, Op::kMulti, now, debt, in_place});
   touched(now);
   last_proof_sent_ = now;
   return true;

@@ -54,6 +54,11 @@ struct Call {
   /// A new queue entry: may leave in one transaction with the delete of an older one. Its answer
   /// then has of the Stat only the czxid.
   bool joins_delete = false;
+  /// The older one that it would best leave with; Outcome::in_place tells whether it did.
+  std::string heir_of;
+  /// A look of a recipe's own, which knows what its session owes: deletes that wait for the next
+  /// entry go on waiting. Whatever else is sent comes behind them.
+  bool lets_linger = false;
   Instant deadline = Instant::max();
   Completion done;
 };
@@ -176,6 +181,15 @@ class Machine {
   void owe_delete(const std::string& path, Completion done, Instant now,
                   Linger linger = Linger::kYes, const std::optional<LastWord>& word = {});
   [[nodiscard]] bool is_owed(const std::string& path) const { return owed_.contains(path); }
+  /// Would a delete wait for the next entry of the session now?
+  [[nodiscard]] bool will_linger() const {
+    return comes_again_ && options_.linger == Linger::kYes && phase_ == Phase::kAttached &&
+           !closing_;
+  }
+  /// Does the delete of this node wait for the next entry?
+  [[nodiscard]] bool lingers(const std::string& path) const {
+    return find_lingering(path) != lingering_.end();
+  }
   /// Drops a watch that a call has set or is about to set; the server's goes too if it was the
   /// last.
   void unwatch(CallId setter, Instant now);
@@ -278,7 +292,8 @@ class Machine {
     CallId id = 0;
     wire::Op op = wire::Op::kPing;
     Instant sent_at{};
-    CallId debt = 0;  ///< A delete in the same transaction; 0: none.
+    CallId debt = 0;        ///< A delete in the same transaction; 0: none.
+    bool in_place = false;  ///< See Outcome.
   };
 
   struct Finished {
@@ -339,6 +354,11 @@ class Machine {
   [[nodiscard]] std::optional<Pending> take_call(CallId id);
   void bury(Pending& pending);
   void send_queued(Instant now);
+  /// What a thread takes to come back for the next lock, and not much more.
+  static constexpr std::chrono::microseconds kBreath{200};
+  /// The deletes that have waited for the next entry for long enough.
+  void send_overdue(Instant now);
+  [[nodiscard]] Instant next_leave() const;
   void send(CallId id, Pending& pending, Instant now);
   [[nodiscard]] std::string size_and_limit(std::size_t bytes) const;
   [[nodiscard]] std::int32_t next_xid();
@@ -352,6 +372,7 @@ class Machine {
   void submit_with(const LastWord& word, Call debt, Instant now);
   /// Sends the entry together with a delete that waits for it. False: there is none.
   bool send_joined(CallId id, Instant now);
+  [[nodiscard]] std::vector<CallId>::const_iterator find_lingering(const std::string& path) const;
   void settle_joined(const Flight& flight, const wire::ReplyHeader& header, const Reply& reply,
                      std::size_t bytes, Instant now);
   /// A delete that was sent and is not settled: again, at `when`.

@@ -273,10 +273,7 @@ void Machine::tick(Instant now) {
   }
   if (phase_ == Phase::kWaiting && now >= connect_at_) dial(now);
   if (phase_ == Phase::kAttached && now >= pay_at_) pay_debts(now);
-  if (phase_ == Phase::kAttached && now >= leave_at_) {
-    comes_again_ = false;
-    send_queued(now);
-  }
+  if (phase_ == Phase::kAttached && now >= leave_at_) send_overdue(now);
   if (phase_ == Phase::kAttached && now >= heartbeat_at()) send_heartbeat(now);
   if (!members_.empty() && session_id_ != 0 && !lease_over_told_ && now >= lease_.deadline()) {
     lease_over_told_ = true;

@@ -228,7 +228,7 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
 /// alone, to hear what is wrong with it.
 void Machine::settle_joined(const Flight& flight, const wire::ReplyHeader& header,
                             const Reply& reply, std::size_t bytes, Instant now) {
-  const Flight entry{flight.xid, flight.id, Op::kCreate2, flight.sent_at};
+  const Flight entry{flight.xid, flight.id, Op::kCreate2, flight.sent_at, 0, flight.in_place};
   const Flight debt{flight.xid, flight.debt, Op::kDelete, flight.sent_at};
   if (header.err != Err::kOk) {
     owe_again(flight.debt, is_final(header.err) ? now : now + options_.retry.cap);
@@ -279,6 +279,7 @@ void Machine::settle(const Flight& flight, const wire::ReplyHeader& header, Repl
   outcome.effect = effect_of(flight.op, Progress::kAnswered, header.err);
   outcome.reply = std::move(reply);
   outcome.zxid = header.zxid;
+  outcome.in_place = outcome.ok && flight.in_place;
   outcome.bytes_received = bytes;
   if (outcome.code == Code::kServerError) {
     outcome.detail = "error " + std::to_string(static_cast<std::int32_t>(header.err));

@@ -25,9 +25,10 @@ class JoinedRig : public Rig {
     answer_all();
   }
 
-  Sent enter(const std::string& path) {
+  Sent enter(const std::string& path, const std::string& heir_of = {}) {
     Call call = create_call(path);
     call.joins_delete = true;
+    call.heir_of = heir_of;
     return submit(std::move(call));
   }
 
@@ -64,6 +65,93 @@ TEST(MachineJoined, ADeleteAndTheNextEntryAreOneTransaction) {
   const auto& made = std::get<wire::Create2Reply>(entry.told->outcome.reply);
   EXPECT_EQ(made.path, "/locks/2");
   EXPECT_EQ(made.stat.czxid, 777) << "all of a multi shares one zxid";
+}
+
+TEST(MachineJoined, AnHeirLeavesWithTheOneItInheritsFromAndTheOthersWaitForTheirs) {
+  JoinedRig rig;
+  const Sent first = rig.owe_delete("/a/1");
+  const Sent second = rig.owe_delete("/b/1");
+  EXPECT_TRUE(rig.machine.lingers("/a/1"));
+
+  const Sent heir = rig.enter("/a/2", "/a/1");
+
+  ASSERT_THAT(rig.ops(), ElementsAre(Op::kMulti));
+  const auto multi = rig.requests[0].as<wire::Multi>();
+  EXPECT_EQ(std::get<wire::PathVersion>(multi.ops[0].body).path, "/a/1");
+  EXPECT_FALSE(rig.machine.lingers("/a/1"));
+  EXPECT_TRUE(rig.machine.lingers("/b/1"));
+  rig.answer_multi({{Op::kDelete, wire::Empty{}}, {Op::kCreate, wire::CreateReply{"/a/2"}}});
+  EXPECT_TRUE(first.ok());
+  EXPECT_EQ(second.times(), 0);
+  EXPECT_TRUE(heir.told->outcome.in_place);
+
+  rig.pass(milliseconds(1));
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kDelete)) << "nobody came for it";
+}
+
+TEST(MachineJoined, EachDeleteWaitsForItsOwnHeirAsLongAsTheFirstDid) {
+  JoinedRig rig;
+  rig.owe_delete("/a/1");
+  rig.pass(microseconds(150));
+  rig.owe_delete("/b/1");
+  rig.enter("/a/2", "/a/1");
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kMulti));
+  rig.requests.clear();
+
+  rig.pass(microseconds(100));
+  EXPECT_TRUE(rig.machine.lingers("/b/1")) << "and not only for what was left of the first one's";
+  rig.pass(microseconds(150));
+  EXPECT_FALSE(rig.machine.lingers("/b/1"));
+}
+
+TEST(MachineJoined, OneWhoDoesNotComeBackKeepsNobodyElseFromIt) {
+  JoinedRig rig;
+  rig.owe_delete("/a/1");
+  rig.pass(microseconds(150));
+  rig.owe_delete("/b/1");
+  rig.pass(microseconds(100));
+  EXPECT_FALSE(rig.machine.lingers("/a/1"));
+  EXPECT_TRUE(rig.machine.lingers("/b/1"));
+  EXPECT_TRUE(rig.machine.will_linger());
+
+  rig.pass(microseconds(150));
+  EXPECT_FALSE(rig.machine.will_linger()) << "nobody has come";
+}
+
+TEST(MachineJoined, ALookOfARecipesOwnLetsADeleteGoOnWaiting) {
+  JoinedRig rig;
+  const Sent debt = rig.owe_delete("/locks/1");
+  Call look = get_call("/locks/1");
+  look.lets_linger = true;
+  const Sent looked = rig.submit(std::move(look));
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kGetData));
+
+  const Sent entry = rig.enter("/locks/2");
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kGetData, Op::kMulti));
+}
+
+TEST(MachineJoined, WhoLeavesWithAStrangerOrAloneIsNoHeir) {
+  JoinedRig rig;
+  rig.owe_delete("/b/1");
+  const Sent with_another = rig.enter("/a/2", "/a/1");
+  rig.answer_multi({{Op::kDelete, wire::Empty{}}, {Op::kCreate, wire::CreateReply{"/a/2"}}});
+  ASSERT_TRUE(with_another.ok());
+  EXPECT_FALSE(with_another.told->outcome.in_place);
+
+  const Sent alone = rig.enter("/a/3", "/a/2");
+  rig.answer_all();
+  ASSERT_TRUE(alone.ok());
+  EXPECT_FALSE(alone.told->outcome.in_place);
+}
+
+TEST(MachineJoined, AnHeirWhoseTransactionWasUndoneHasInheritedNothing) {
+  JoinedRig rig;
+  rig.owe_delete("/locks/1");
+  const Sent heir = rig.enter("/locks/2", "/locks/1");
+  rig.refuse(Err::kNoNode, Err::kRuntimeInconsistency);
+  ASSERT_EQ(heir.times(), 1);
+  EXPECT_FALSE(heir.ok());
+  EXPECT_FALSE(heir.told->outcome.in_place);
 }
 
 TEST(MachineJoined, WhoeverDoesNotComeBackAtOnceIsNotWaitedFor) {

@@ -26,6 +26,7 @@ struct Outcome {
   std::string detail;              ///< For people: why the connection broke, which address.
   Reply reply;
   std::int64_t zxid = 0;
+  bool in_place = false;  ///< The node of Call::heir_of was deleted in the same transaction.
   // For OperationReport.
   Instant submitted_at{};
   Instant finished_at{};

@@ -38,6 +38,7 @@ void add_client_steps(const World& world, int id, std::vector<Step>& steps) {
   if (!client.inbox.empty()) natural("receive", to<&World::receive>);
   if (!client.sent.empty() && client.connected) natural("serve", to<&World::serve>);
   if (!client.timers.empty()) natural("resume", to<&World::resume>);
+  if (!client.lingering.empty()) natural("send lingering", to<&World::send_lingering>);
   if (client.connected && client.position < world.log_size()) {
     natural("catch up", to<&World::catch_up>);
   }
@@ -207,6 +208,10 @@ void settle(World& world) {
       }
       if (!world.clients()[i].inbox.empty()) {
         world.receive(client);
+        moved = true;
+      }
+      if (!moved && !world.clients()[i].lingering.empty()) {
+        world.send_lingering(client);
         moved = true;
       }
     }

@@ -51,13 +51,14 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
               asks.farewell != 0,
               self.may_downgrade_,
               self.directory_watched_,
-              self.parents_.has_begun(),
+              static_cast<bool>(self.parents_),
               self.own_.has_value(),
               self.drained_once_,
-              self.fresh_});
+              self.fresh_,
+              self.whole_});
   fold.text(self.guid_);
   fold.text(own(self));
-  fold.kind(self.options_.tag);
+  fold.kind(self.tag_);
   fold.number(static_cast<std::uint64_t>(self.czxid_));
   fold.texts(self.owed_);
   fold.texts(self.traces_.strangers());
@@ -80,7 +81,13 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
   fold.kind(self.version_.value_or(-1));
   fold.kind(self.watched_arm_);
   fold.kind(self.own_arm_);
-  if (self.parents_.has_begun()) fold.text(self.parents_.path());
+  if (self.parents_) fold.text(self.parents_->path());
+}
+
+void ContenderProbe::fold_estate(const Contender& self, mini::Fold& fold) {
+  fold.flags({self.was_first_, self.too_many_behind_});
+  fold.kind(self.last_);
+  fold.texts(self.after_);
 }
 
 }  // namespace latchkey::queue
@@ -106,6 +113,14 @@ void fold_tree(const Tree& tree, Fold& fold) {
     fold.kind(entry.session);
     fold.number(static_cast<std::uint64_t>(entry.czxid));
   }
+}
+
+void fold_estate(const std::optional<queue::Estate>& estate, Fold& fold) {
+  fold.flags({estate.has_value()});
+  if (!estate) return;
+  fold.text(estate->entry);
+  fold.kind(estate->last);
+  fold.texts(estate->behind);
 }
 
 void fold_message(const Message& message, Fold& fold) {
@@ -139,7 +154,7 @@ bool World::is_idle(int client) const {
   if (self.crashed) return !self.session_open;
   if (self.session_known_over) return true;
   return self.connected && self.sent.empty() && self.inbox.empty() && self.unsent.empty() &&
-         self.timers.empty() && self.position == log_.size();
+         self.lingering.empty() && self.timers.empty() && self.position == log_.size();
 }
 
 /// A grant must be true by the leader's order, not only in the eyes of the one who is told (14.3).
@@ -281,6 +296,8 @@ std::size_t World::key() const {
     fold.text(client.company.describe());
     fold.number(client.timers.size());
     for (const auto& [slot, ask] : client.timers) fold.kind(slot);
+    fold.texts(client.lingering);
+    fold_estate(client.estate, fold);
   }
   for (const Slot& slot : slots_) {
     ContenderProbe::fold(slot.machine, fold);
@@ -291,6 +308,8 @@ std::size_t World::key() const {
                 slot.waiting_list != 0});
     fold.text(slot.entry);
     fold.text(slot.companion);
+    fold_estate(slot.estate, fold);
+    if (options_.estates) ContenderProbe::fold_estate(slot.machine, fold);
   }
   return fold.sum();
 }

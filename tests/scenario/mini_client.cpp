@@ -104,7 +104,7 @@ class Carrier {
  public:
   Carrier(World& world, int slot) : world_(world), slot_(slot), self_(world.slot_at(slot)) {}
 
-  void operator()(const action::Create& one) { ask(Kind::kCreate, one.ask, one.prefix); }
+  void operator()(const action::Create& one) { world_.create(slot_, one); }
   void operator()(const action::List& one) {
     if (!world_.waits_to_be_due(slot_, one)) ask(Kind::kList, one.ask);
   }
@@ -133,6 +133,9 @@ class Carrier {
     const bool lost = self_.granted && !self_.holding && !self_.released;
     if (world_.options_.tells_losses_first && lost) return self_.withheld.push_back(one.name);
     world_.owe(slot_, one.name, one.farewell);
+  }
+  void operator()(const action::Bequeath& one) {
+    if (world_.options_.estates && self_.in_company) world_.at(self_.client).estate = one.estate;
   }
   void operator()(const action::Grant& one) {
     world_.granted(slot_, one);
@@ -188,6 +191,15 @@ void World::carry_out(int slot, const queue::Action& wish) {
   std::visit(Carrier(*this, slot), wish);
 }
 
+namespace {
+
+bool is_write(Kind kind) {
+  return kind == Kind::kCreate || kind == Kind::kDelete || kind == Kind::kMake ||
+         kind == Kind::kRemove || kind == Kind::kExchange;
+}
+
+}  // namespace
+
 void World::send(int client, Request request) {
   static constexpr const char* kNames[] = {"create", "list",   "list+watch", "sync",
                                            "make",   "remove", "look",       "watch",
@@ -206,8 +218,38 @@ void World::send(int client, Request request) {
       options_.mutant == Mutant::kGrantWithoutProof && request.kind == Kind::kProve;
   if (skip_sync) return tell(request.slot, event::Synced{request.ask, kOk});
   if (skip_proof) return tell(request.slot, event::Proved{request.ask, kOk});
+  // Whatever leaves takes along what waits to leave, but for a create that leaves others theirs,
+  // and for looks.
+  const bool replaces = request.kind == Kind::kCreate && !request.to.empty();
+  if (!replaces && is_write(request.kind)) send_lingering(client);
   Client& self = at(client);
   (self.connected ? self.sent : self.unsent).push_back(std::move(request));
+}
+
+void World::send_lingering(int client) {
+  for (const std::string& name : std::exchange(at(client).lingering, {})) {
+    send(client, {Kind::kDelete, -1, 0, name});
+  }
+}
+
+/// As Machine::send_joined(): with the delete that it inherits from, or with any.
+void World::create(int slot, const queue::action::Create& create) {
+  Slot& self = slot_at(slot);
+  Client& client = at(self.client);
+  self.estate.reset();
+  if (self.in_company) self.estate = std::exchange(client.estate, std::nullopt);
+  Request request{Kind::kCreate, slot, create.ask, create.prefix};
+  const auto lingers = [&](const std::string& name) {
+    return std::find(client.lingering.begin(), client.lingering.end(), name) !=
+           client.lingering.end();
+  };
+  if (self.estate && !lingers(self.estate->entry)) self.estate.reset();
+  if (!client.lingering.empty()) {
+    request.to = self.estate ? self.estate->entry : client.lingering.back();
+    std::erase(client.lingering, request.to);
+    if (!self.estate) send_lingering(self.client);
+  }
+  send(self.client, std::move(request));
 }
 
 void World::owe(int slot, const std::string& name, std::optional<queue::Farewell> farewell) {
@@ -217,7 +259,11 @@ void World::owe(int slot, const std::string& name, std::optional<queue::Farewell
   // To others a companion's entry is there until its delete is answered: see Machine::owe_delete.
   if (!at(client).debts.empty() || !at(client).connected) farewell.reset();
   at(client).debts.push_back(name);
-  send(client, {Kind::kDelete, -1, 0, name, {}, std::move(farewell)});
+  if (options_.estates && at(client).connected) {
+    at(client).lingering.push_back(name);
+  } else {
+    send(client, {Kind::kDelete, -1, 0, name, {}, std::move(farewell)});
+  }
   for (std::size_t other = 0; other < slots_.size(); ++other) {
     const bool hears = !options_.company || slots_[other].wanted_watches.contains(name);
     if (slots_[other].client == client && static_cast<int>(other) != slot && hears) {
@@ -315,6 +361,8 @@ void World::deliver_reply(int client, const Message& message) {
       return;
     case Kind::kRead: return deliver_read(message);
     case Kind::kCreate:
+      // If the transaction was undone then because there was nothing to delete.
+      std::erase(self.debts, request.to);
       tell(slot, event::Created{request.ask, message.answer, message.name, message.czxid});
       return take_place(slot, message);
     case Kind::kList:
@@ -396,6 +444,7 @@ void World::ambiguous(int client, const Request& request) {
   const queue::Ask ask = request.ask;
   switch (request.kind) {
     case Kind::kCreate:
+      if (!request.to.empty()) send(client, {Kind::kDelete, -1, 0, request.to});
       tell(request.slot, event::Created{ask, kMaybe, "", 0});
       return take_place(request.slot, {});
     case Kind::kList:
@@ -437,6 +486,7 @@ void World::cut(int client) {
   self.inbox.clear();
   self.server_watches.clear();
   for (const Request& request : unanswered) ambiguous(client, request);
+  send_lingering(client);
 }
 
 void World::attach(int client, Attach to) {
@@ -447,6 +497,7 @@ void World::attach(int client, Attach to) {
     self.session_known_over = true;
     self.unsent.clear();
     self.debts.clear();
+    self.lingering.clear();
     self.watches.clear();
     self.timers.clear();
     self.company = queue::Company();
@@ -519,6 +570,7 @@ void World::crash(int client) {
   self.server_watches.clear();
   self.timers.clear();
   self.debts.clear();
+  self.lingering.clear();
   for (Slot& slot : slots_) {
     if (&at(slot.client) == &self) slot.holding = false;
   }

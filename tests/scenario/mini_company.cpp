@@ -16,11 +16,16 @@ bool World::waits_to_be_due(int slot, const queue::action::List& list) {
   if (!self.entry.empty()) self.entry.clear();
   const bool waits = at(self.client).company.enters(static_cast<Id>(slot));
   if (waits) {
+    self.estate.reset();
     self.waiting_list = list.ask;
     say(self.name + " waits to be due");
   }
   tell_due(self.client);
-  return waits;
+  if (!self.estate) return waits;
+  self.waiting_list = list.ask;
+  say(self.name + " is an heir");
+  if (!self.estate->behind.empty()) tell(slot, event::Foreseen{self.estate->behind.back()});
+  return true;
 }
 
 void World::take_place(int slot, const Message& created) {
@@ -28,13 +33,33 @@ void World::take_place(int slot, const Message& created) {
   if (!self.in_company || self.done) return;
   if (!created.name.empty() && own_node(slot) == created.name) {
     self.entry = created.name;
-    at(self.client).company.is_at(static_cast<Id>(slot), *queue::parse_place(created.name));
-    return tell_due(self.client);
+    at(self.client)
+        .company.is_at(static_cast<Id>(slot), *queue::parse_place(created.name),
+                       created.request.to);
+    tell_due(self.client, slot);
+    return inherit(slot, !created.request.to.empty());
   }
+  self.estate.reset();
   at(self.client).company.goes_alone(static_cast<Id>(slot));
   if (const queue::Ask ask = std::exchange(self.waiting_list, 0)) {
     send(self.client, {Request::Kind::kList, slot, ask, {}});
   }
+}
+
+void World::inherit(int slot, bool in_place) {
+  Slot& self = slot_at(slot);
+  std::optional<queue::Estate> estate = std::exchange(self.estate, std::nullopt);
+  if (!estate) return;
+  const queue::Ask ask = std::exchange(self.waiting_list, 0);
+  if (ask == 0) return;
+  if (!in_place) return send(self.client, {Request::Kind::kList, slot, ask, {}});
+  queue::Inherited known = queue::inherit(*std::move(estate), *queue::parse_place(self.entry));
+  if (options_.mutant == Mutant::kGapIgnored) known.whole = true;
+  std::erase_if(known.children, [&](const std::string& child) {
+    const auto& debts = at(self.client).debts;
+    return std::find(debts.begin(), debts.end(), child) != debts.end();
+  });
+  tell(slot, event::Listed{ask, {}, std::move(known.children), true, known.whole});
 }
 
 bool World::watches_companion(int slot, const queue::action::Watch& watch) {
@@ -62,7 +87,7 @@ void World::leave_company(int slot) {
   tell_due(self.client);
 }
 
-void World::tell_due(int client) {
+void World::tell_due(int client, int just_come) {
   if (at(client).session_known_over) return;
   for (const Id near : at(client).company.take_near()) {
     tell(static_cast<int>(near), event::Heartbeat{});
@@ -81,7 +106,7 @@ void World::tell_due(int client) {
       const auto& debts = at(client).debts;
       return std::find(debts.begin(), debts.end(), child) != debts.end();
     });
-    tell(slot, event::Listed{ask, {}, std::move(*known), false});
+    tell(slot, event::Listed{ask, {}, std::move(*known), slot == just_come});
   }
 }
 

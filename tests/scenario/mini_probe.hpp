@@ -52,6 +52,8 @@ namespace latchkey::queue {
 /// Looks into a contender.
 struct ContenderProbe {
   static void fold(const Contender& self, mini::Fold& fold);
+  /// What it would leave to an heir.
+  static void fold_estate(const Contender& self, mini::Fold& fold);
   static int role(const Contender& self, Ask ask);
 
   /// Where nothing is on its way: what it knows, its neighbours by who they are and not by name, so
@@ -62,8 +64,8 @@ struct ContenderProbe {
     fold.kind(self.outcome_);
     fold.kind(self.own_arm_);
     fold.kind(self.watched_arm_);
-    fold.flags(
-        {self.leaving_, self.may_downgrade_, self.directory_watched_, self.watched_czxid_ != 0});
+    fold.flags({self.leaving_, self.may_downgrade_, self.directory_watched_,
+                self.watched_czxid_ != 0, self.whole_});
     fold.number(self.ahead_.size());
     for (const std::string& name : self.ahead_) fold.kind(whose(name));
     fold.kind(self.watched_.empty() ? -1 : whose(self.watched_));
@@ -73,7 +75,7 @@ struct ContenderProbe {
   static bool is_behind_many(const Contender& self) {
     return waits(self) && self.own_arm_ == Contender::Arm::kNo && self.ahead_.size() > 3;
   }
-  static const std::string& lock_name(const Contender& self) { return self.options_.lock_name; }
+  static const std::string& lock_name(const Contender& self) { return self.options_->lock_name; }
   /// Whose farewell it looks for.
   static std::int64_t left(const Contender& self) { return self.left_; }
   /// Would its farewell be taken?
@@ -84,7 +86,7 @@ struct ContenderProbe {
   static std::string own(const Contender& self) { return self.own_ ? self.own_->name : ""; }
   static const std::string& watched(const Contender& self) { return self.watched_; }
   static bool watches_directory(const Contender& self) {
-    return self.options_.watching == Watching::kDirectory;
+    return self.options_->watching == Watching::kDirectory;
   }
 };
 

@@ -70,7 +70,11 @@ Message World::carry_out_at_leader(int client, const Request& request) {
   switch (request.kind) {
     case Request::Kind::kCreate: {
       if (!leader_.has_directory()) {
-        reply.answer = no(Code::kNoNode);
+        reply.answer = no(request.to.empty() ? Code::kNoNode : Code::kRolledBack);
+        break;
+      }
+      if (!request.to.empty() && !leader_.entries.contains(request.to)) {
+        reply.answer = no(Code::kRolledBack);
         break;
       }
       const std::int32_t number = leader_.counter;
@@ -79,7 +83,7 @@ Message World::carry_out_at_leader(int client, const Request& request) {
         reply.answer = no(Code::kNodeExists);
         break;
       }
-      commit({Change::Kind::kCreate, reply.name, {client, request.slot, 0, number}});
+      commit({Change::Kind::kCreate, reply.name, {client, request.slot, 0, number}, request.to});
       reply.czxid = static_cast<std::int64_t>(log_.size());
       slot_at(request.slot).robbed = false;
       slot_at(request.slot).saw_own_missing = false;

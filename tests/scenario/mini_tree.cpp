@@ -39,10 +39,8 @@ Effects Tree::apply(const Change& change) {
       effects.directory_changed = true;
       break;
     case Change::Kind::kExchange:
-      entries.erase(change.replaced);
-      effects.deleted.push_back(change.replaced);
-      [[fallthrough]];
     case Change::Kind::kCreate:
+      if (entries.erase(change.replaced) > 0) effects.deleted.push_back(change.replaced);
       entries[change.name] = change.entry;
       if (counter < std::numeric_limits<std::int32_t>::max()) ++counter;
       effects.directory_changed = true;

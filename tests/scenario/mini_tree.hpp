@@ -26,7 +26,7 @@ struct Change {
   Kind kind = Kind::kTouch;
   std::string name;  ///< A path for kMake and kRemove, a child otherwise.
   Entry entry;
-  std::string replaced = {};             ///< The child that kExchange deletes.
+  std::string replaced = {};             ///< A child that kExchange, or kCreate, deletes as well.
   std::optional<std::string> word = {};  ///< The directory's new data, of a kDelete or a kSet.
 };
 

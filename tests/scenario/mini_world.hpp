@@ -33,6 +33,7 @@ enum class Mutant {
   kListWithoutUs,      ///< H02: a list from before our create counts, too.
   kAnyFarewell,        ///< H72: whoever said farewell, it is told as the neighbour's.
   kDataNotMinded,      ///< A farewell is written over whatever is there.
+  kGapIgnored,         ///< H72: whoever came since the list of an estate is not thought of.
 };
 
 struct Request {
@@ -54,7 +55,7 @@ struct Request {
   int slot = -1;
   queue::Ask ask = 0;
   std::string name;
-  std::string to = {};                           ///< Of an exchange.
+  std::string to = {};                           ///< Of an exchange; of a create: what it replaces.
   std::optional<queue::Farewell> farewell = {};  ///< Of a delete.
 };
 
@@ -93,7 +94,9 @@ struct Client {
   std::set<std::string> watches;  ///< Registered on the client's side.
   std::vector<std::string> debts;
   std::vector<std::pair<int, queue::Ask>> timers;
-  queue::Company company;  ///< Of its slots; a member's id is its slot.
+  queue::Company company;              ///< Of its slots; a member's id is its slot.
+  std::vector<std::string> lingering;  ///< Debts that wait for the next create.
+  std::optional<queue::Estate> estate;
 };
 
 /// One attempt at the lock.
@@ -120,9 +123,10 @@ struct Slot {
   std::vector<std::string> withheld;
 
   bool in_company = false;
-  std::string entry;            ///< What its company knows it by.
-  queue::Ask waiting_list = 0;  ///< Until it is due.
-  std::string companion;        ///< The one it watches.
+  std::string entry;                    ///< What its company knows it by.
+  queue::Ask waiting_list = 0;          ///< Until it is due.
+  std::string companion;                ///< The one it watches.
+  std::optional<queue::Estate> estate;  ///< Until its create is answered.
 };
 
 /// A few clients, a leader, a server for each client, and every message between them in the open.
@@ -140,6 +144,8 @@ class World {
     /// Whoever loses gives up its node when it knows, and not before (H73): loss_is_told().
     bool tells_losses_first = false;
     std::size_t farewell_from = queue::Contender::kNever;
+    /// Deletes wait for the next create of their client, which inherits: queue/estate.hpp.
+    bool estates = false;
   };
 
   World() : World(Options{}) {}
@@ -164,7 +170,8 @@ class World {
   void land(int client);      ///< A request of the cut connection reaches the leader after all.
   enum class Attach { kNewest, kOldestAllowed };
   void attach(int client, Attach to);
-  void resume(int client);  ///< The oldest back-off is over.
+  void resume(int client);          ///< The oldest back-off is over.
+  void send_lingering(int client);  ///< Nobody has come back in time.
   void heartbeat(int client);
   void lease_over(int client);
   void expire(int client);
@@ -222,6 +229,7 @@ class World {
   // The clients (mini_client.cpp).
   void send(int client, Request request);
   void owe(int slot, const std::string& name, std::optional<queue::Farewell> farewell = {});
+  void create(int slot, const queue::action::Create& create);
   void unwatch(int slot, const std::string& name);
   void withdraw(int slot, queue::Ask ask);
   void deliver(int client, const Message& message);
@@ -234,9 +242,11 @@ class World {
   // Their company (mini_company.cpp), as recipes/attempt.cpp keeps it.
   [[nodiscard]] bool waits_to_be_due(int slot, const queue::action::List& list);
   void take_place(int slot, const Message& created);
+  void inherit(int slot, bool in_place);
   [[nodiscard]] bool watches_companion(int slot, const queue::action::Watch& watch);
   void leave_company(int slot);
-  void tell_due(int client);
+  /// `just_come`: the slot whose create is being answered; -1: none.
+  void tell_due(int client, int just_come = -1);
   [[nodiscard]] bool is_stranded(const Slot& slot) const;
   [[nodiscard]] bool anyone_wants(int client, const std::string& watch) const;
   [[nodiscard]] std::string own_node(int slot) const;

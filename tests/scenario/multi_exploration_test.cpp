@@ -247,6 +247,7 @@ struct MultiActor {
   void carry_out(W& world, int id, std::size_t member, const action::Pause& one) {
     world.pause(self.client, id, member, one.ask);
   }
+  void carry_out(W&, int, std::size_t, const action::Bequeath&) {}  // They leave one by one.
   void carry_out(W& world, int, std::size_t member, const action::Owe& one) {
     const std::string path = path_of(member, one.name);
     if (losing_) return held_back_.push_back(path);

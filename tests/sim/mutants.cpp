@@ -47,6 +47,7 @@ std::span<const Quarry> quarries() {
       {Mutant::kNoDelay, {kDelay}, nullptr, 75},
       {Mutant::kGuardWithoutCheck, {kFence}, play_robbed_writer},
       {Mutant::kAnyFarewell, {kServerOrder}, nullptr, 18},
+      {Mutant::kGapIgnored, {kServerOrder}, nullptr, 4},
   }};
   return kAll;
 }
