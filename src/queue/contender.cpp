@@ -286,9 +286,9 @@ void Contender::wait_behind() {
     if (!directory_watched_) relist();  // It has changed since.
     return;
   }
-  // Ours first: if the nearest turns out to be gone we know by then that we are still there. Behind
-  // many it would tell us nothing in time: there the list after the wake does.
-  if (own_arm_ == Arm::kNo && ahead_.size() <= kFew) watch_own();
+  // Ours first: if the nearest turns out to be gone we know by then that we are still there. Where
+  // a list comes after the wake, that tells us; until then the heartbeat's watch does.
+  if (own_arm_ == Arm::kNo && ahead_.size() <= kFew && counts_the_gone()) watch_own();
   if (watched_ == ahead_.back() && watched_arm_ != Arm::kNo) return;
   drop_watch();
   watched_ = ahead_.back();
@@ -436,7 +436,8 @@ void Contender::grant() {
 void Contender::on(const event::Heartbeat&) {
   const bool first = phase_ == Phase::kHolding || phase_ == Phase::kProving;
   const bool behind_companions = phase_ == Phase::kEntering && own_ && asks_.list != 0;
-  if ((first || behind_companions) && own_arm_ == Arm::kNo) watch_own();
+  const bool waits = phase_ == Phase::kWaiting && options_->watching == Watching::kNearest;
+  if ((first || behind_companions || waits) && own_arm_ == Arm::kNo) watch_own();
 }
 
 std::string Contender::describe() const {

@@ -381,13 +381,13 @@ TEST_F(ContenderTest, H44_H72_AWriterBehindAWriterListsBecauseItMayHaveBecomeARe
   const std::string writer = other(5, Tag::kWrite);
   const std::string downgraded = node_prefix(format_guid(8, 8), Tag::kRead) + digits(5);
   listed({me_, writer});
-  watched(me_);
   watched(writer);
   tell(event::Gone{writer});
   EXPECT_EQ(did<action::Prove>(), 0);
   ASSERT_EQ(did<action::List>(), 1);
   listed({me_, downgraded});
   EXPECT_EQ(ever<action::Prove>(), 0);
+  watched(me_);
   watched(downgraded);
   tell(event::Gone{downgraded});
   EXPECT_EQ(did<action::Prove>(), 1);
@@ -400,6 +400,18 @@ TEST_F(ContenderTest, H72_RelistAlwaysMeansAlways) {
   EXPECT_EQ(did<action::List>(), 1);
   listed({me_});
   EXPECT_EQ(did<action::Prove>(), 1);
+}
+
+TEST_F(ContenderTest, H05_WhoListsOnEveryWakeWatchesItselfFromTheHeartbeatOnly) {
+  make({.relist = Relist::kAlways});
+  wait_behind({5});
+  EXPECT_EQ(ever<action::Watch>(), 1) << "the nearest, and not our own";
+  tell(event::Heartbeat{});
+  EXPECT_EQ(last<action::Watch>().name, me_);
+  watched(me_);
+  tell(event::Gone{me_});
+  expect_failed(Code::kLost);
+  EXPECT_TRUE(is_done());
 }
 
 TEST_F(ContenderTest, H37_ForeignChildrenNeitherBlockNorHurt) {

@@ -111,7 +111,6 @@ TEST_F(ContenderEstateTest, H72_WhoseKnownOnesHaveAllLeftListsIfThereMayBeOthers
   created(9);
   inherited({me_, other(5)}, false);
   watched(other(5));
-  watched(me_);
   tell(event::Gone{other(5)});
   EXPECT_EQ(ever<action::Prove>(), 0);
   ASSERT_EQ(did<action::List>(), 1);

@@ -245,8 +245,9 @@ void World::check_at_rest() {
   for (const Slot& slot : slots_) {
     if (slot.done || !slot.started || at(slot.client).crashed || slot.holding) continue;
     if (slot.robbed) {
-      // Who waits to be due finds out then, and who waits behind many when the nearest has left.
-      const bool will_know = slot.waiting_list != 0 || ContenderProbe::is_behind_many(slot.machine);
+      // Who waits to be due finds out then, and who does not watch itself yet with a heartbeat.
+      const bool will_know =
+          slot.waiting_list != 0 || ContenderProbe::learns_by_heartbeat(slot.machine);
       if (!will_know) violate(slot.name + " sleeps without a node");
     } else {
       const auto own = queue::parse_place(own_node(static_cast<int>(&slot - slots_.data())));

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "queue/contender.hpp"
 
@@ -71,9 +72,13 @@ struct ContenderProbe {
     fold.kind(self.watched_.empty() ? -1 : whose(self.watched_));
   }
 
-  /// Does it wait behind so many that it finds out about its own node only when one of them leaves?
-  static bool is_behind_many(const Contender& self) {
-    return waits(self) && self.own_arm_ == Contender::Arm::kNo && self.ahead_.size() > 3;
+  /// Would its next heartbeat watch its own node, and so show that it is gone?
+  static bool learns_by_heartbeat(Contender copy) {
+    for (const Action& action : copy.step(event::Heartbeat{})) {
+      const auto* const watch = std::get_if<action::Watch>(&action);
+      if (watch != nullptr && copy.is_own(watch->name)) return true;
+    }
+    return false;
   }
   static const std::string& lock_name(const Contender& self) { return self.options_->lock_name; }
   /// Whose farewell it looks for.

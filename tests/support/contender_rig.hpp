@@ -72,7 +72,8 @@ class ContenderRig : public MachineRig<Action> {
     std::vector<std::string> children{me_};
     for (const int number : numbers) children.push_back(other(number));
     listed(children);
-    if (numbers.size() <= 3) watched(me_);
+    const bool lists = contender_->options().relist == Relist::kAlways;
+    if (numbers.size() <= 3 && !lists) watched(me_);
     watched(other(numbers.back()));
   }
   void hold() {
