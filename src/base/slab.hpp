@@ -17,7 +17,7 @@ class Slab {
   /// The slot in the low half, how often it was used before in the high half. 0 is never given.
   using Id = std::uint64_t;
 
-  Id insert(T value) {
+  Id insert(T&& value) {
     std::uint32_t index = 0;
     if (free_.empty()) {
       index = static_cast<std::uint32_t>(slots_.size());

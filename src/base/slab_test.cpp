@@ -56,7 +56,7 @@ TEST(Slab, IdsAreNeverReusedNotEvenWhenTheirNumbersRunOut) {
   std::set<std::uint64_t> ids;
 
   for (int i = 0; i < 2'000; ++i) {
-    const auto id = slab.insert(i);
+    const auto id = slab.insert(int{i});
     EXPECT_NE(id, 0U);
     EXPECT_TRUE(ids.insert(id).second) << i;
     EXPECT_EQ(slab.take(id), i);

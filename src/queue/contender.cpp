@@ -49,6 +49,10 @@ std::vector<Action> Contender::step(Event event) {
 
 std::string Contender::prefix() const { return node_prefix(guid_, tag_, options_->lock_name); }
 
+bool Contender::has_prefix(std::string_view child) const {
+  return has_node_prefix(child, guid_, tag_, options_->lock_name);
+}
+
 // ---- Entering -----------------------------------------------------------------------------------
 
 void Contender::on(const event::Start&) {
@@ -89,7 +93,7 @@ void Contender::on(const event::Created& created) {
   parents_.reset();
   own_ = parse_place(created.name);
   czxid_ = created.czxid;
-  if (!own_ || !created.name.starts_with(prefix())) {
+  if (!own_ || !has_prefix(created.name)) {
     own_.reset();
     owe(created.name);
     fail(Code::kServerError, "the server named our queue entry " + created.name);
@@ -225,7 +229,7 @@ void Contender::decide() {
     return leave();
   }
   std::vector<Place> places;
-  places.reserve(children_.size());
+  places.reserve(children_.size() - 1);
   for (const std::string& child : children_) {
     if (child == own_->name || is_disowned(child)) continue;
     if (auto place = parse_place(child, options_->extra_tags)) places.push_back(std::move(*place));
@@ -416,7 +420,7 @@ void Contender::on(const event::Proved& proved) {
     case Answer::Kind::kOk: break;
     case Answer::Kind::kAmbiguous: return prove();
     case Answer::Kind::kNo:
-      if (is_downgrading()) out_.push_back(action::Lose{proved.answer.code});
+      if (is_downgrading()) want(action::Lose{proved.answer.code});
       fail(proved.answer.code, "prove the session's lease");
       return leave();
   }
@@ -430,7 +434,7 @@ void Contender::grant() {
   token_ = token_.value_or(czxid_);
   // Only a writer comes to name another node. There are many holders, and they stay for long.
   if (tag_ != Tag::kWrite) std::string().swap(guid_);
-  out_.push_back(action::Grant{own_->name, czxid_, *token_});
+  want(action::Grant{own_->name, czxid_, *token_});
 }
 
 void Contender::on(const event::Heartbeat&) {

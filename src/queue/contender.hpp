@@ -93,7 +93,7 @@ class Contender : EntryMachine<Action> {
   [[nodiscard]] const Options& options() const { return *options_; }
 
   /// Is this the node it waits or holds with?
-  [[nodiscard]] bool is_own(const std::string& name) const { return own_ && own_->name == name; }
+  [[nodiscard]] bool is_own(std::string_view name) const { return own_ && own_->name == name; }
 
   /// Has it a node in the queue, as far as it knows?
   [[nodiscard]] bool has_place() const { return own_.has_value(); }
@@ -228,11 +228,12 @@ class Contender : EntryMachine<Action> {
   // Ending (contender_end.cpp).
   void own_is_gone();
   void leave();
-  void owe_own(std::optional<Farewell> farewell = {});
+  void owe_own();
   void bequeath();
   void finish();
 
   [[nodiscard]] std::string prefix() const;
+  [[nodiscard]] bool has_prefix(std::string_view child) const;
   [[nodiscard]] bool counts_the_gone() const;
   [[nodiscard]] bool shortcut_is_sound() const;
 

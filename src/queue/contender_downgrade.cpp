@@ -72,7 +72,7 @@ void Contender::exchanged_for(std::int64_t czxid) {
 
 /// The writer, which holds until the reader does, and whoever waits for the reader both hear of it.
 void Contender::exchange_lost(Code code, const std::string& why) {
-  out_.push_back(action::Lose{code});
+  want(action::Lose{code});
   fail(code, why);
   leave();
 }

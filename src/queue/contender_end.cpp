@@ -11,7 +11,7 @@ void Contender::on(const event::Cancel& cancel) {
   // The first of grant, cancel and loss wins (H50); the others find the outcome settled.
   if (outcome_ != Outcome::kOpen) return;
   const std::string why = why_it_waits();
-  if (is_downgrading()) out_.push_back(action::Lose{Code::kLost});
+  if (is_downgrading()) want(action::Lose{Code::kLost});
   fail(cancel.code, why.empty() ? why_not_drained() : why);
   if (base::mutated(base::Mutant::kCancelForgets)) return finish();
   leave();
@@ -21,7 +21,10 @@ void Contender::on(const event::Release&) {
   if (phase_ != Phase::kHolding) return on(event::Cancel{Code::kCancelled});
   outcome_ = Outcome::kEnded;
   bequeath();
-  owe_own(farewell());
+  // Nothing is listed any more, so nobody has to know it for ours given up.
+  want(action::Owe{own_->name, farewell()});
+  drop_own_watch();
+  own_.reset();
   finish();
 }
 
@@ -30,7 +33,7 @@ void Contender::on(const event::Release&) {
 void Contender::bequeath() {
   if (options_->relist != Relist::kWhenNeeded || too_many_behind_) return;
   if (after_.empty() && !was_first_) return;
-  out_.push_back(action::Bequeath{{own_->name, last_, std::move(after_)}});
+  want(action::Bequeath{{own_->name, last_, std::move(after_)}});
 }
 
 void Contender::on(const event::LeaseOver&) {
@@ -44,11 +47,11 @@ void Contender::on(const event::LeaseOver&) {
 }
 
 void Contender::on(const event::SessionOver& over) {
-  if (is_downgrading()) out_.push_back(action::Lose{over.code});
+  if (is_downgrading()) want(action::Lose{over.code});
   lose_or_fail(over.code);
   // Everything went with the session: nothing is owed, no watch is left (H22).
   phase_ = Phase::kDone;
-  out_.push_back(action::Done{});
+  want(action::Done{});
 }
 
 void Contender::own_is_gone() {
@@ -58,7 +61,7 @@ void Contender::own_is_gone() {
   own_.reset();
   own_arm_ = Arm::kNo;
   withdraw(asks_.own_watch);
-  if (is_downgrading()) out_.push_back(action::Lose{Code::kLost});
+  if (is_downgrading()) want(action::Lose{Code::kLost});
   lose_or_fail(Code::kLost, "our queue entry " + name + " was deleted by another hand");
   leave();
 }
@@ -90,7 +93,7 @@ void Contender::leave() {
   drop_watch();
   drop_directory_watch();
   if (asks_.create != 0) {
-    out_.push_back(action::Withdraw{asks_.create});
+    want(action::Withdraw{asks_.create});
     withdraw(asks_.list);
     return;
   }
@@ -99,9 +102,9 @@ void Contender::leave() {
   if (!searching) finish();
 }
 
-void Contender::owe_own(std::optional<Farewell> farewell) {
+void Contender::owe_own() {
   if (!own_) return;
-  owe(own_->name, std::move(farewell));
+  owe(own_->name);
   drop_own_watch();
   own_.reset();
 }
@@ -109,20 +112,20 @@ void Contender::owe_own(std::optional<Farewell> farewell) {
 void Contender::drop_own_watch() {
   withdraw(asks_.own_watch);
   if (own_arm_ == Arm::kAsked || own_arm_ == Arm::kArmed) {
-    out_.push_back(action::Unwatch{own_->name});
+    want(action::Unwatch{own_->name});
   }
   own_arm_ = Arm::kNo;
 }
 
 void Contender::drop_watch() {
   withdraw(asks_.watch);
-  if (watched_arm_ != Arm::kNo) out_.push_back(action::Unwatch{watched_});
+  if (watched_arm_ != Arm::kNo) want(action::Unwatch{watched_});
   watched_arm_ = Arm::kNo;
   watched_.clear();
 }
 
 void Contender::drop_directory_watch() {
-  if (std::exchange(directory_watched_, false)) out_.push_back(action::UnwatchDirectory{});
+  if (std::exchange(directory_watched_, false)) want(action::UnwatchDirectory{});
 }
 
 void Contender::finish() {
@@ -134,7 +137,7 @@ void Contender::finish() {
   }
   drop_traces();
   phase_ = Phase::kDone;
-  out_.push_back(action::Done{});
+  want(action::Done{});
 }
 
 }  // namespace latchkey::queue

@@ -55,8 +55,9 @@ void Contender::search_refused(const std::string& what, Code code) {
 /// see settle_identity(). First, though, whose is everything that carries our guid?
 void Contender::identify() {
   drop_traces();
-  traces_.collect(children_, prefix(),
-                  [this](const std::string& child) { return is_own(child) || is_disowned(child); });
+  traces_.collect(children_, [this](const std::string& child) {
+    return has_prefix(child) && !is_own(child) && !is_disowned(child);
+  });
   if (traces_.empty()) return settle_identity();
   phase_ = Phase::kLooking;
   look_at_traces();

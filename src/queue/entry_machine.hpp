@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "queue/farewell.hpp"
 #include "queue/node_machine.hpp"
 #include "queue/traces.hpp"
 
@@ -31,8 +29,8 @@ class EntryMachine : protected NodeMachine<Action> {
 
   void renew_guid() { guid_ = guids_(); }
 
-  void owe(const std::string& name, std::optional<Farewell> farewell = {}) {
-    if (disown(name)) this->out_.push_back(action::Owe{name, std::move(farewell)});
+  void owe(const std::string& name) {
+    if (disown(name)) this->want(action::Owe{name});
   }
   /// From now on it is no node of ours. False: it was none before.
   bool disown(const std::string& name) {

@@ -227,7 +227,7 @@ void NameContender::on(const event::Proved& proved) {
   }
   phase_ = Phase::kHolding;
   outcome_ = Outcome::kGranted;
-  out_.push_back(action::Grant{options_.node, *own_, *own_});
+  want(action::Grant{options_.node, *own_, *own_});
 }
 
 void NameContender::on(const event::Heartbeat&) {
@@ -285,7 +285,7 @@ void NameContender::on(const event::SessionOver& over) {
   lose_or_fail(over.code);
   // Everything went with the session: nothing is left to delete or to watch (H22).
   phase_ = Phase::kDone;
-  out_.push_back(action::Done{});
+  want(action::Done{});
 }
 
 /// Gone, or another's by now: in either case nothing of ours is left to delete.
@@ -301,7 +301,7 @@ void NameContender::leave() {
   if (own_) return remove();
   drop_watch();
   if (asks_.create != 0) {
-    out_.push_back(action::Withdraw{asks_.create});
+    want(action::Withdraw{asks_.create});
     return;
   }
   const bool searching = phase_ == Phase::kSearching ||
@@ -312,7 +312,7 @@ void NameContender::leave() {
 void NameContender::remove() {
   withdraw(asks_.read);
   withdraw(asks_.prove);
-  if (arm_ == Arm::kAsked || arm_ == Arm::kArmed) out_.push_back(action::ForgetWatch{});
+  if (arm_ == Arm::kAsked || arm_ == Arm::kArmed) want(action::ForgetWatch{});
   arm_ = Arm::kNo;
   phase_ = Phase::kRemoving;
   ask<action::RemoveNode>(asks_.remove);
@@ -333,12 +333,12 @@ void NameContender::on(const event::Removed& removal) {
 }
 
 void NameContender::removed(Answer answer) {
-  out_.push_back(action::NodeRemoved{answer});
+  want(action::NodeRemoved{answer});
   finish();
 }
 
 void NameContender::drop_watch() {
-  if (arm_ == Arm::kAsked || arm_ == Arm::kArmed) out_.push_back(action::UnwatchNode{});
+  if (arm_ == Arm::kAsked || arm_ == Arm::kArmed) want(action::UnwatchNode{});
   arm_ = Arm::kNo;
 }
 
@@ -348,7 +348,7 @@ void NameContender::finish() {
     withdraw(*slot);
   }
   phase_ = Phase::kDone;
-  out_.push_back(action::Done{});
+  want(action::Done{});
 }
 
 }  // namespace latchkey::queue

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -38,11 +39,15 @@ class NodeMachine {
   /// Is a node watched?
   enum class Arm : std::uint8_t { kNo, kAsked, kArmed, kRefused };
 
+  void want(Action action) {
+    if (out_.capacity() == 0) out_.reserve(kUsual);
+    out_.push_back(std::move(action));
+  }
   /// Asks for What{number, rest...}; its answer is awaited in `slot`.
   template <class What, class... Rest>
   void ask(Ask& slot, Rest... rest) {
     slot = ++last_ask_;
-    out_.push_back(What{slot, std::move(rest)...});
+    want(What{slot, std::move(rest)...});
   }
   /// Is this the answer that was awaited in `slot`? Then none is any more.
   [[nodiscard]] static bool take(Ask& slot, Ask ask) {
@@ -51,7 +56,7 @@ class NodeMachine {
     return true;
   }
   void withdraw(Ask& slot) {
-    if (slot != 0) out_.push_back(action::Withdraw{slot});
+    if (slot != 0) want(action::Withdraw{slot});
     slot = 0;
   }
 
@@ -59,12 +64,12 @@ class NodeMachine {
   void fail(Code code, std::string why = {}) {
     if (outcome_ != Outcome::kOpen) return;
     outcome_ = Outcome::kEnded;
-    out_.push_back(action::Fail{code, std::move(why)});
+    want(action::Fail{code, std::move(why)});
   }
   void fail(Refusal refusal) { fail(refusal.code, std::move(refusal.why)); }
   void lose(Code code) {
     outcome_ = Outcome::kEnded;
-    out_.push_back(action::Lose{code});
+    want(action::Lose{code});
   }
   /// A hold is lost, an attempt fails.
   void lose_or_fail(Code code, std::string why = {}) {
@@ -77,6 +82,9 @@ class NodeMachine {
   int round_ = 0;         ///< Back-offs in a row.
 
  private:
+  /// What one step asks for, hardly ever more.
+  static constexpr std::size_t kUsual = 4;
+
   Ask last_ask_ = 0;
 };
 

@@ -216,25 +216,45 @@ std::optional<Place> parse_place(std::string_view child,
   return {};
 }
 
-std::string node_prefix(std::string_view guid, Tag tag, std::string_view lock_name) {
-  std::string prefix;
-  prefix.reserve(kProtected.size() + guid.size() + lock_name.size() + 16);
-  prefix += kProtected;
-  prefix += guid;
-  prefix += '-';
-  if (!lock_name.empty()) {
-    prefix += lock_name;
-    prefix += kNamedTag;
-    return prefix;
-  }
+namespace {
+
+std::string_view text_of(Tag tag) {
   switch (tag) {
-    case Tag::kLock: prefix += "lock-"; break;
-    case Tag::kRead: prefix += "__READ__"; break;
-    case Tag::kWrite: prefix += "__WRIT__"; break;
-    case Tag::kLatch: prefix += "latch-"; break;
-    case Tag::kLease: prefix += "lease-"; break;
+    case Tag::kLock: return "lock-";
+    case Tag::kRead: return "__READ__";
+    case Tag::kWrite: return "__WRIT__";
+    case Tag::kLatch: return "latch-";
+    case Tag::kLease: return "lease-";
   }
+  return {};
+}
+
+using Pieces = std::array<std::string_view, 5>;
+
+Pieces pieces_of_prefix(std::string_view guid, Tag tag, std::string_view lock_name) {
+  if (lock_name.empty()) return {kProtected, guid, "-", text_of(tag), {}};
+  return {kProtected, guid, "-", lock_name, kNamedTag};
+}
+
+}  // namespace
+
+std::string node_prefix(std::string_view guid, Tag tag, std::string_view lock_name) {
+  const Pieces pieces = pieces_of_prefix(guid, tag, lock_name);
+  std::size_t size = 0;
+  for (const std::string_view piece : pieces) size += piece.size();
+  std::string prefix;
+  prefix.reserve(size);
+  for (const std::string_view piece : pieces) prefix += piece;
   return prefix;
+}
+
+bool has_node_prefix(std::string_view child, std::string_view guid, Tag tag,
+                     std::string_view lock_name) {
+  return std::ranges::all_of(pieces_of_prefix(guid, tag, lock_name), [&](std::string_view piece) {
+    if (!child.starts_with(piece)) return false;
+    child.remove_prefix(piece.size());
+    return true;
+  });
 }
 
 std::string_view Place::guid() const {
@@ -245,7 +265,7 @@ std::string_view Place::guid() const {
 bool is_candidate(std::string_view child) {
   const std::optional<Place> place = parse_place(child);
   return place && !place->guid().empty() && place->lock_name.empty() &&
-         child.starts_with(node_prefix(place->guid(), Tag::kLatch));
+         has_node_prefix(child, place->guid(), Tag::kLatch);
 }
 
 bool is_lock_name(std::string_view name) {
@@ -268,12 +288,13 @@ std::string format_guid(std::uint64_t high, std::uint64_t low) {
   high = (high & 0xffffffffffff0fffULL) | 0x0000000000004000ULL;  // Version 4: random.
   low = (low & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;    // The variant of RFC 4122.
   constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  text.reserve(kUuidLength);
-  for (int nibble = 0; nibble < 32; ++nibble) {
-    if (nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20) text += '-';
-    const std::uint64_t half = nibble < 16 ? high : low;
-    text += kDigits[static_cast<std::size_t>((half >> (60 - 4 * (nibble % 16))) & 0xf)];
+  std::string text(kUuidLength, '-');
+  std::size_t at = 0;
+  for (const std::uint64_t half : {high, low}) {
+    for (int shift = 60; shift >= 0; shift -= 4) {
+      if (at == 8 || at == 13 || at == 18 || at == 23) ++at;
+      text[at++] = kDigits[(half >> static_cast<unsigned>(shift)) & 0xf];
+    }
   }
   return text;
 }

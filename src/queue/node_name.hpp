@@ -63,6 +63,9 @@ struct Place {
 enum class Tag : std::uint8_t { kLock, kRead, kWrite, kLatch, kLease };
 [[nodiscard]] std::string node_prefix(std::string_view guid, Tag tag,
                                       std::string_view lock_name = {});
+/// Does the name begin with that?
+[[nodiscard]] bool has_node_prefix(std::string_view child, std::string_view guid, Tag tag,
+                                   std::string_view lock_name = {});
 
 /// Several locks may share one directory, each with a name. A name must not be empty, hold a `/` or
 /// the text `_lock_`, which would make the node's name ambiguous, nor control characters.

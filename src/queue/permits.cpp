@@ -71,7 +71,7 @@ void Permits::on(const event::Start&) {
 void Permits::queue() {
   phase_ = Phase::kQueueing;
   queued_ = true;
-  out_.push_back(action::Queue{missing_});
+  want(action::Queue{missing_});
 }
 
 void Permits::survey() {
@@ -186,7 +186,7 @@ void Permits::on(const event::AllCreated& created) {
 
   bool spent = false;
   for (const std::string& name : created.names) {
-    auto place = name.starts_with(prefix()) ? parse_place(name) : std::nullopt;
+    auto place = has_prefix(name) ? parse_place(name) : std::nullopt;
     if (!place) break;
     spent = spent || is_spent(place->number);
     own_.push_back({.place = std::move(*place)});
@@ -363,10 +363,10 @@ void Permits::decide() {
   if (stored_) agreed_ = true;
   if (!path_is_clear_ && children_of_path_ > kChildrenOfASemaphore) return check_path();
   if (!stored_ && !std::exchange(warned_, true)) {
-    out_.push_back(action::Warn{"no size is stored at " + options_.path + ": taken for " +
-                                std::to_string(*options_.size) +
-                                ", and nobody is refused for another; Semaphore::resize() stores "
-                                "one"});
+    want(action::Warn{"no size is stored at " + options_.path + ": taken for " +
+                      std::to_string(*options_.size) +
+                      ", and nobody is refused for another; Semaphore::resize() stores "
+                      "one"});
   }
   const int size = stored_ ? *stored_ : *options_.size;
   const std::size_t taken = taken_up_to(children_, mine);
@@ -422,7 +422,7 @@ void Permits::on(const event::Proved& proved) {
   unqueue();
   action::GrantAll grant{.names = {}, .czxid = czxid_};
   for (const Own& own : own_) grant.names.push_back(own.place.name);
-  out_.push_back(std::move(grant));
+  want(std::move(grant));
 }
 
 std::string_view Permits::describe() const {

@@ -300,6 +300,9 @@ class Permits : EntryMachine<PermitAction> {
   void finish();
 
   [[nodiscard]] std::string prefix() const { return node_prefix(guid_, Tag::kLease); }
+  [[nodiscard]] bool has_prefix(std::string_view child) const {
+    return has_node_prefix(child, guid_, Tag::kLease);
+  }
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(options_.count); }
 
   Options options_;

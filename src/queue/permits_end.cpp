@@ -34,7 +34,7 @@ void Permits::on(const event::SessionOver& over) {
   lose_or_fail(over.code);
   // Everything went with the session: nothing is owed, no watch is left (H22).
   phase_ = Phase::kDone;
-  out_.push_back(action::Done{});
+  want(action::Done{});
 }
 
 /// One of them is not a hold of the others: what was asked for was all of them.
@@ -52,7 +52,7 @@ void Permits::leave() {
   if (phase_ != Phase::kSearching) retract_view();
   drop_watches();
   if (asks_.create != 0) {
-    out_.push_back(action::Withdraw{asks_.create});
+    want(action::Withdraw{asks_.create});
     return unqueue();
   }
   const bool searching = phase_ == Phase::kSearching || phase_ == Phase::kLooking ||
@@ -61,7 +61,7 @@ void Permits::leave() {
 }
 
 void Permits::unqueue() {
-  if (std::exchange(queued_, false)) out_.push_back(action::Unqueue{});
+  if (std::exchange(queued_, false)) want(action::Unqueue{});
 }
 
 void Permits::owe_own() {
@@ -69,7 +69,7 @@ void Permits::owe_own() {
     owe(own.place.name);
     withdraw(own.watch);
     if (own.arm == Arm::kAsked || own.arm == Arm::kArmed) {
-      out_.push_back(action::Unwatch{own.place.name});
+      want(action::Unwatch{own.place.name});
     }
   }
 }
@@ -80,11 +80,11 @@ void Permits::drop_watches() {
 }
 
 void Permits::drop_list_watch() {
-  if (std::exchange(list_arm_, Arm::kNo) != Arm::kNo) out_.push_back(action::UnwatchDirectory{});
+  if (std::exchange(list_arm_, Arm::kNo) != Arm::kNo) want(action::UnwatchDirectory{});
 }
 
 void Permits::drop_size_watch() {
-  if (std::exchange(size_arm_, Arm::kNo) != Arm::kNo) out_.push_back(action::UnwatchSize{});
+  if (std::exchange(size_arm_, Arm::kNo) != Arm::kNo) want(action::UnwatchSize{});
 }
 
 void Permits::finish() {
@@ -97,7 +97,7 @@ void Permits::finish() {
   }
   unqueue();
   phase_ = Phase::kDone;
-  out_.push_back(action::Done{});
+  want(action::Done{});
 }
 
 // ---- Draining -----------------------------------------------------------------------------------

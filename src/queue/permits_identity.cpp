@@ -51,8 +51,9 @@ void Permits::search_refused(const std::string& what, Code code) {
 /// Whose is everything in the list that carries our guid and that we do not know yet?
 void Permits::identify() {
   drop_traces();
-  traces_.collect(children_, prefix(),
-                  [this](const std::string& child) { return is_own(child) || is_disowned(child); });
+  traces_.collect(children_, [this](const std::string& child) {
+    return has_prefix(child) && !is_own(child) && !is_disowned(child);
+  });
   if (traces_.empty()) return settle_identity();
   phase_ = Phase::kLooking;
   look_at_traces();

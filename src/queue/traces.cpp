@@ -17,11 +17,11 @@ AfterSearch after_search(const std::optional<Answer>& sync, const std::optional<
   return known ? AfterSearch::kKnown : AfterSearch::kLookRefused;
 }
 
-void Traces::collect(std::span<const std::string> children, const std::string& prefix,
-                     base::FunctionRef<bool(const std::string&)> is_known) {
+void Traces::collect(std::span<const std::string> children,
+                     base::FunctionRef<bool(const std::string&)> may_be_ours) {
   clear();
   for (const std::string& child : children) {
-    if (!child.starts_with(prefix) || is_known(child)) continue;
+    if (!may_be_ours(child)) continue;
     if (std::ranges::find(strangers(), child) != strangers().end()) continue;
     auto place = parse_place(child);
     if (!place) continue;

@@ -31,7 +31,7 @@ enum class AfterSearch {
 /// The nodes in a list that carry an attempt's guid and that it does not know yet, and whose they
 /// turn out to be.
 ///
-///     traces.collect(children, prefix, is_known);
+///     traces.collect(children, may_be_ours);
 ///     for (Traces::Trace& trace : traces.all()) look_at(trace);
 ///     if (traces.looked(answer) == Traces::Next::kSettle) judge(traces.settle());
 ///
@@ -62,9 +62,9 @@ class Traces {
     bool gone = false;  ///< Ours perhaps, deleted by another hand.
   };
 
-  /// Begins anew with what starts with `prefix` and is neither known nor a stranger's.
-  void collect(std::span<const std::string> children, const std::string& prefix,
-               base::FunctionRef<bool(const std::string&)> is_known);
+  /// Begins anew with what carries our guid, as `may_be_ours` has it, and is no stranger's.
+  void collect(std::span<const std::string> children,
+               base::FunctionRef<bool(const std::string&)> may_be_ours);
   [[nodiscard]] Next looked(const event::Looked& looked);
   /// All are known: what they are. Strangers are remembered, the rest is forgotten.
   [[nodiscard]] Found settle();

@@ -46,8 +46,9 @@ class TracesTest : public testing::Test {
   [[nodiscard]] std::string mine(int number) const { return node(guid_, number); }
 
   void collect(const std::vector<std::string>& children, const std::string& known = {}) {
-    traces_.collect(children, node_prefix(guid_, Tag::kLock),
-                    [&](const std::string& child) { return child == known; });
+    traces_.collect(children, [&](const std::string& child) {
+      return has_node_prefix(child, guid_, Tag::kLock) && child != known;
+    });
   }
   /// Asks for whatever is unseen, with the numbers that follow.
   std::vector<std::string> look() {

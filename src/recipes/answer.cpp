@@ -46,9 +46,9 @@ std::vector<std::string> names_made(const session::Outcome& outcome) {
   if (!reply) return names;
   for (const wire::MultiResult& result : reply->results) {
     if (const auto* made = std::get_if<wire::CreateReply>(&result.body)) {
-      names.push_back(last_part(made->path));
+      names.emplace_back(last_part(made->path));
     } else if (const auto* too = std::get_if<wire::Create2Reply>(&result.body)) {
-      names.push_back(last_part(too->path));
+      names.emplace_back(last_part(too->path));
     }
   }
   return names;
@@ -64,6 +64,6 @@ Error lock_error(const std::string& path, Code code, const std::string& why) {
   return session::make_error("lock", path, outcome);
 }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace latchkey::recipes

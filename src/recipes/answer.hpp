@@ -25,6 +25,6 @@ namespace latchkey::recipes {
 [[nodiscard]] Error lock_error(const std::string& path, Code code, const std::string& why);
 
 /// The name of a node, out of its path.
-[[nodiscard]] std::string last_part(const std::string& path);
+[[nodiscard]] std::string_view last_part(std::string_view path);
 
 }  // namespace latchkey::recipes

@@ -42,24 +42,25 @@ bool Attempt::downgrade(std::shared_ptr<Claimant> reader, std::function<void()> 
 }
 
 void Attempt::carry_out(action::Create& action) {
-  wire::Create body{path_of(action.prefix), plan_->data, session::to_wire(plan_->acl),
-                    wire::CreateMode::kEphemeralSequential};
-  session::Call call{.op = Op::kCreate2, .joins_delete = true};
-  const std::string replaced = company_ ? choose_replaced() : std::string();
+  session::Call call{.op = Op::kCreate2, .path = path_of(action.prefix), .joins_delete = true};
+  std::string replaced = company_ ? choose_replaced() : std::string();
   if (!replaced.empty()) call.heir_of = path_of(replaced);
-  call.frame.reserve(body.path.size() + plan_->data.size() + 96);
-  wire::append_frame(call.frame, wire::RequestHeader{0, Op::kCreate2}, body);
-  call.path = std::move(body.path);
-  submit(action.ask, std::move(call), [this, ask = action.ask, replaced](Outcome&& outcome) {
-    event::Created created{.ask = ask, .answer = answer_of(outcome), .name = {}};
-    if (auto* reply = std::get_if<wire::Create2Reply>(&outcome.reply)) {
-      created.name = last_part(reply->path);
-      created.czxid = reply->stat.czxid;
-    }
-    const std::string name = created.name;
-    feed(std::move(created));
-    take_place(name, outcome.in_place ? replaced : std::string());
-  });
+  call.frame.reserve(call.path.size() + plan_->data.size() + 96);
+  wire::append_frame(
+      call.frame, wire::RequestHeader{0, Op::kCreate2},
+      wire::CreateOf{call.path, plan_->data, plan_->acl, wire::CreateMode::kEphemeralSequential});
+  submit(action.ask, std::move(call),
+         [this, ask = action.ask, replaced = std::move(replaced)](Outcome&& outcome) {
+           event::Created created{.ask = ask, .answer = answer_of(outcome), .name = {}};
+           std::string_view name;
+           if (const auto* reply = std::get_if<wire::Create2Reply>(&outcome.reply)) {
+             name = last_part(reply->path);
+             created.name = name;
+             created.czxid = reply->stat.czxid;
+           }
+           feed(std::move(created));
+           take_place(name, outcome.in_place ? replaced : std::string());
+         });
 }
 
 // Among others of the session.
@@ -78,7 +79,7 @@ std::string Attempt::choose_replaced() {
 }
 
 /// What the contender made of its node is known by now: perhaps it has left already.
-void Attempt::take_place(const std::string& name, const std::string& replaced) {
+void Attempt::take_place(std::string_view name, const std::string& replaced) {
   if (!company_) return;
   base::Box<queue::Estate> estate = std::exchange(estate_, {});
   if (!contender_.is_own(name)) {
@@ -241,7 +242,9 @@ void Attempt::carry_out(action::Grant& action) {
   }
   // Others hold for long, and only a writer may come to make another node.
   if (contender_.options().tag != queue::Tag::kWrite) plan_.reset();
-  tell_granted({.token = token, .nodes = {held_node(action.name, action.czxid)}});
+  Granted granted{.token = token};
+  granted.nodes.push_back(held_node(action.name, action.czxid));
+  tell_granted(std::move(granted));
   if (company_) company_->holds(id_);
 }
 

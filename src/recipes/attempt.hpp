@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -81,7 +82,7 @@ class Attempt : public DirectoryErrand<queue::Event>, private Companion {
   void companion_left(const std::string& name) override;
   void watch_yourself() override { feed(queue::event::Heartbeat{}); }
   [[nodiscard]] std::string choose_replaced();
-  void take_place(const std::string& name, const std::string& replaced);
+  void take_place(std::string_view name, const std::string& replaced);
   void answer_waiting_list(std::optional<queue::Inherited> inherited);
   void leave_company();
 

@@ -52,8 +52,13 @@ class DirectoryErrand : public MachineErrand<Event> {
   virtual void on_loss_told() {}
   /// Nodes of our own session that are being given up count as gone.
   [[nodiscard]] std::vector<std::string> without_owed(std::vector<std::string> children) const {
-    std::erase_if(children,
-                  [&](const std::string& child) { return machine_.is_owed(path_of(child)); });
+    std::string path = path_of({});
+    const std::size_t length = path.size();
+    std::erase_if(children, [&](const std::string& child) {
+      path.resize(length);
+      path += child;
+      return machine_.is_owed(path);
+    });
     return children;
   }
 

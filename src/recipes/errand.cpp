@@ -54,17 +54,18 @@ void Errand::finish() {
 
 // Requests.
 
-session::CallId Errand::submit(Ask ask, session::Call call, session::Completion done) {
-  call.done = [self = weak_self().lock(), ask, op = call.op,
-               path = session::is_reporting(host_) ? machine_.relative(call.path) : std::string(),
-               done = std::move(done)](Outcome&& outcome) {
-    auto& calls = self->calls_;
-    std::erase_if(calls, [&](const auto& one) { return one.first == ask; });
-    // With their memory: many of us hold for long and ask for nothing.
-    if (calls.empty()) calls.shrink_to_fit();
-    session::report(self->host_, op, path, outcome);
-    done(std::move(outcome));
-  };
+std::string Errand::path_to_report(const session::Call& call) const {
+  return session::is_reporting(host_) ? machine_.relative(call.path) : std::string();
+}
+
+void Errand::answered(Ask ask, Op op, const std::string& path, const Outcome& outcome) {
+  std::erase_if(calls_, [&](const auto& one) { return one.first == ask; });
+  // With their memory: many of us hold for long and ask for nothing.
+  if (calls_.empty()) calls_.shrink_to_fit();
+  session::report(host_, op, path, outcome);
+}
+
+session::CallId Errand::submit(Ask ask, session::Call&& call) {
   const session::CallId id = machine_.submit(std::move(call), machine_.now());
   if (calls_.empty()) calls_.reserve(2);  // Create and list.
   calls_.emplace_back(ask, id);

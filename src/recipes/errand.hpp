@@ -60,23 +60,30 @@ class Errand : public Claim, public session::Member {
   /// there was nothing to remove.
   void finish();
 
-  /// Sends a request for `ask`; `done` runs with the machine held.
-  template <class Body>
+  /// Sends a request for `ask`; `done` runs with the machine held, and with us alive.
+  template <class Body, class Done>
   session::CallId send(queue::Ask ask, wire::Op op, const std::string& path, const Body& body,
-                       session::Completion done,
-                       std::optional<session::WatchWish> watch = std::nullopt) {
+                       Done done, std::optional<session::WatchWish> watch = std::nullopt) {
     session::Call call{
         .op = op, .path = path, .watch = std::move(watch), .lets_linger = !session::is_write(op)};
     call.frame.reserve(path.size() + 32);
     wire::append_frame(call.frame, wire::RequestHeader{0, op}, body);
     return submit(ask, std::move(call), std::move(done));
   }
-  template <class Body>
-  session::CallId send(queue::Ask ask, wire::Op op, const Body& body, session::Completion done,
+  template <class Body, class Done>
+  session::CallId send(queue::Ask ask, wire::Op op, const Body& body, Done done,
                        std::optional<session::WatchWish> watch = std::nullopt) {
     return send(ask, op, body.path, body, std::move(done), std::move(watch));
   }
-  session::CallId submit(queue::Ask ask, session::Call call, session::Completion done);
+  template <class Done>
+  session::CallId submit(queue::Ask ask, session::Call&& call, Done done) {
+    call.done = [self = weak_self().lock(), ask, op = call.op, path = path_to_report(call),
+                 done = std::move(done)](session::Outcome&& outcome) mutable {
+      self->answered(ask, op, path, outcome);
+      done(std::move(outcome));
+    };
+    return submit(ask, std::move(call));
+  }
   /// A one-shot watch: `happened` runs unless we or the session have ended before.
   [[nodiscard]] session::WatchWish watch_wish(session::WatchOn on, Watcher happened);
   /// Takes it back if it has not left yet: then it ends with kCancelled.
@@ -123,6 +130,11 @@ class Errand : public Claim, public session::Member {
   }
 
  private:
+  session::CallId submit(queue::Ask ask, session::Call&& call);
+  void answered(queue::Ask ask, wire::Op op, const std::string& path,
+                const session::Outcome& outcome);
+  /// Empty if nobody wants to hear of it.
+  [[nodiscard]] std::string path_to_report(const session::Call& call) const;
   void end_proof(queue::Answer answer);
   void make_directory(queue::Ask ask, const std::string& path, Parent parent, Told done);
   /// For callbacks that must not keep us alive.

@@ -21,6 +21,16 @@ Result<Lease> to_lease(const Order& order, Answer answer) {
   return Lease(Hold::keep_session(order.recipe->host(), std::move(*answer)));
 }
 
+std::unique_ptr<Order> make_order(std::shared_ptr<const Recipe> recipe, queue::Wait wait,
+                                  Deadline deadline, std::stop_token stop) {
+  auto order = std::make_unique<Order>();
+  order->recipe = std::move(recipe);
+  order->wait = wait;
+  order->deadline = deadline;
+  if (stop.stop_possible()) order->stops.push_back(std::move(stop));
+  return order;
+}
+
 /// What a request was made with, which it gives away once.
 std::unique_ptr<Order> taken(std::unique_ptr<Order>& order) {
   LATCHKEY_DEMAND(order,
@@ -284,14 +294,12 @@ Lock::~Lock() = default;
 
 LockRequest Lock::lock_async(Deadline deadline, std::stop_token stop) const {
   LATCHKEY_DEMAND(recipe_, "Lock::lock(): the lock was moved away");
-  return LockRequest(std::make_unique<Order>(
-      Order{recipe_, queue::Wait::kYes, deadline, {std::move(stop)}, Executor()}));
+  return LockRequest(recipes::make_order(recipe_, queue::Wait::kYes, deadline, std::move(stop)));
 }
 
 LockRequest Lock::try_lock_async(Deadline deadline, std::stop_token stop) const {
   LATCHKEY_DEMAND(recipe_, "Lock::try_lock(): the lock was moved away");
-  return LockRequest(std::make_unique<Order>(
-      Order{recipe_, queue::Wait::kNo, deadline, {std::move(stop)}, Executor()}));
+  return LockRequest(recipes::make_order(recipe_, queue::Wait::kNo, deadline, std::move(stop)));
 }
 
 const std::string& Lock::path() const noexcept {

@@ -126,7 +126,7 @@ void MultiClaim::created(const Outcome& outcome) {
     if (answer.kind == Answer::Kind::kOk) {
       const auto& result = std::get<wire::MultiReply>(outcome.reply).results[i];
       const auto* reply = std::get_if<wire::CreateReply>(&result.body);
-      event.name = reply ? last_part(reply->path) : std::string();
+      event.name = reply ? last_part(reply->path) : std::string_view();
       event.czxid = outcome.zxid;  // Of the transaction, and so of every node it has made.
     } else if (culprit < creates.size() && i != culprit) {
       event.answer.code = Code::kRolledBack;

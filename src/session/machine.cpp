@@ -40,7 +40,7 @@ std::string Machine::absolute(const std::string& path) const {
   return path == "/" ? options_.chroot : options_.chroot + path;
 }
 
-std::string Machine::relative(const std::string& path) const {
+std::string Machine::relative(std::string path) const {
   const std::string& chroot = options_.chroot;
   if (chroot.empty()) return path;
   if (path == chroot) return "/";
@@ -148,12 +148,14 @@ void Machine::touched(Instant now) {
 
 void Machine::finish(Pending& pending, Outcome outcome, Instant now) {
   timers_.cancel(std::exchange(pending.timer, 0));
-  if (!pending.call.done) return;
+  if (!pending.call.done && !pending.call.pays_debt) return;
   outcome.submitted_at = pending.submitted_at;
   outcome.finished_at = now;
   outcome.bytes_sent = pending.call.frame.size() * static_cast<std::size_t>(pending.attempts);
   outcome.attempts = pending.attempts;
-  notices_.emplace_back(Finished{std::exchange(pending.call.done, nullptr), std::move(outcome)});
+  notices_.emplace_back(
+      Finished{std::exchange(pending.call.done, nullptr), std::move(outcome),
+               pending.call.pays_debt ? std::move(pending.call.path) : std::string()});
 }
 
 std::optional<Machine::Pending> Machine::take_call(CallId id) {
@@ -351,20 +353,14 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
           Fired{std::move(watch.watcher), WatchEvent{EventKind::kDeleted, relative(path)}});
     }
   }
-  Call call{.op = Op::kDelete, .path = path, .resend = Resend::kUntilAnswered};
+  wire::PathVersion body{path, -1};
+  Call call{.op = Op::kDelete,
+            .resend = Resend::kUntilAnswered,
+            .pays_debt = true,
+            .done = std::move(done)};
   call.frame.reserve(path.size() + 32);
-  wire::append_frame(call.frame, wire::RequestHeader{0, Op::kDelete}, wire::PathVersion{path, -1});
-  call.done = [this, path, told = std::move(done)](Outcome&& outcome) {
-    owed_.erase(path);
-    const bool gone = outcome.ok || outcome.code == Code::kNoNode;
-    if (!gone && !is_over() && !closing_) {
-      log(LogLevel::kError, "cannot delete " + path + ": " +
-                                std::string(base::explain(outcome.code)) +
-                                "; it stays until the session ends");
-    }
-    if (!outcome.ok && outcome.code == Code::kNoNode) outcome.ok = true;
-    if (told) told(std::move(outcome));
-  };
+  wire::append_frame(call.frame, wire::RequestHeader{0, Op::kDelete}, body);
+  call.path = std::move(body.path);
   last_debt_at_ = now;
   if (says) return submit_with(*word, std::move(call), now);
   if (!lingers) {
@@ -376,6 +372,17 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
   calls_.find(id)->id = id;
   lingering_.push_back(id);
   leave_at_ = std::min(leave_at_, now + kBreath);
+}
+
+void Machine::settle_debt(const std::string& path, Outcome& outcome) {
+  owed_.erase(path);
+  const bool gone = outcome.ok || outcome.code == Code::kNoNode;
+  if (!gone && !is_over() && !closing_) {
+    log(LogLevel::kError, "cannot delete " + path + ": " +
+                              std::string(base::explain(outcome.code)) +
+                              "; it stays until the session ends");
+  }
+  if (!outcome.ok && outcome.code == Code::kNoNode) outcome.ok = true;
 }
 
 bool Machine::may_say(const LastWord& word) const {
@@ -397,7 +404,9 @@ void Machine::submit_with(const LastWord& word, Call debt, Instant now) {
       return std::holds_alternative<wire::ErrorReply>(result.body);
     };
     if (reply && reply->results.size() == 2 && std::ranges::none_of(reply->results, failed)) {
-      return debt.done(std::move(outcome));
+      settle_debt(debt.path, outcome);
+      if (debt.done) debt.done(std::move(outcome));
+      return;
     }
     if (reply && !reply->results.empty()) {
       // It would be refused every time, and whoever waits would wait for that.
@@ -542,6 +551,8 @@ void Machine::deliver(const Hooks& hooks) {
   for (std::size_t next = 0; next < notices_.size(); ++next) {
     Notice notice = std::move(notices_[next]);
     if (auto* finished = std::get_if<Finished>(&notice)) {
+      if (!finished->owed.empty()) settle_debt(finished->owed, finished->outcome);
+      if (!finished->done) continue;
       finished->done(std::move(finished->outcome));
       spent_.push_back({std::move(finished->done), {}});
     } else if (auto* fired = std::get_if<Fired>(&notice)) {

@@ -56,6 +56,8 @@ struct Call {
   bool joins_delete = false;
   /// The older one that it would best leave with; Outcome::in_place tells whether it did.
   std::string heir_of;
+  /// The delete of a node that is owed until this ends: see Machine::owe_delete.
+  bool pays_debt = false;
   /// A look of a recipe's own, which knows what its session owes: deletes that wait for the next
   /// entry go on waiting. Whatever else is sent comes behind them.
   bool lets_linger = false;
@@ -225,7 +227,7 @@ class Machine {
   /// "/a" as the server knows it.
   [[nodiscard]] std::string absolute(const std::string& path) const;
   /// The server's path as the user knows it.
-  [[nodiscard]] std::string relative(const std::string& path) const;
+  [[nodiscard]] std::string relative(std::string path) const;
   /// For people who find no node: what may be missing is the chroot. Empty without one.
   [[nodiscard]] std::string chroot_hint() const;
 
@@ -299,6 +301,7 @@ class Machine {
   struct Finished {
     Completion done;
     Outcome outcome;
+    std::string owed = {};  ///< The node that is owed no more; empty: it paid no debt.
   };
   struct Fired {
     Watcher watcher;
@@ -373,8 +376,10 @@ class Machine {
   /// Sends the entry together with a delete that waits for it. False: there is none.
   bool send_joined(CallId id, Instant now);
   [[nodiscard]] std::vector<CallId>::const_iterator find_lingering(const std::string& path) const;
-  void settle_joined(const Flight& flight, const wire::ReplyHeader& header, const Reply& reply,
+  void settle_joined(const Flight& flight, const wire::ReplyHeader& header, Reply& reply,
                      std::size_t bytes, Instant now);
+  /// Whatever became of it, the session owes it no more.
+  void settle_debt(const std::string& path, Outcome& outcome);
   /// A delete that was sent and is not settled: again, at `when`.
   void owe_again(CallId debt, Instant when);
   void touched(Instant now);

@@ -226,18 +226,18 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
 /// A delete and an entry that were one transaction. If it failed nothing was done: the delete is
 /// settled if it says so itself and sent alone otherwise, and whoever wants the entry asks for it
 /// alone, to hear what is wrong with it.
-void Machine::settle_joined(const Flight& flight, const wire::ReplyHeader& header,
-                            const Reply& reply, std::size_t bytes, Instant now) {
+void Machine::settle_joined(const Flight& flight, const wire::ReplyHeader& header, Reply& reply,
+                            std::size_t bytes, Instant now) {
   const Flight entry{flight.xid, flight.id, Op::kCreate2, flight.sent_at, 0, flight.in_place};
   const Flight debt{flight.xid, flight.debt, Op::kDelete, flight.sent_at};
   if (header.err != Err::kOk) {
     owe_again(flight.debt, is_final(header.err) ? now : now + options_.retry.cap);
     return settle(entry, header, {}, bytes, now);
   }
-  const auto& results = std::get<wire::MultiReply>(reply).results;
-  if (const auto* made = std::get_if<wire::CreateReply>(&results[1].body)) {
+  auto& results = std::get<wire::MultiReply>(reply).results;
+  if (auto* made = std::get_if<wire::CreateReply>(&results[1].body)) {
     settle(debt, header, {}, 0, now);
-    wire::Create2Reply created{made->path, {}};
+    wire::Create2Reply created{std::move(made->path), {}};
     created.stat.czxid = header.zxid;
     return settle(entry, header, std::move(created), bytes, now);
   }

@@ -55,6 +55,7 @@ Op op_as_sent(const MultiResult& part) {
 template <class Part>
 void read_parts(std::vector<Part>& parts, Reader& reader) {
   parts.clear();
+  parts.reserve(2);  // A delete and the next entry, mostly.
   while (true) {
     MultiHeader header;
     reader(header);

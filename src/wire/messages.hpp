@@ -214,6 +214,19 @@ struct Create {
   LATCHKEY_WIRE_FIELDS(archive(self.path, self.data, self.acl, self.mode))
 };
 
+/// As Create, for writing only, of parts that stay where they are.
+struct CreateOf {
+  const std::string& path;
+  const std::string& data;
+  const std::vector<Acl>& acl;
+  CreateMode mode;
+  static void fields(const CreateOf& self, Writer& writer) {
+    writer(self.path, self.data, static_cast<std::int32_t>(self.acl.size()));
+    for (const Acl& one : self.acl) writer(one.permissions, one.scheme, one.id);
+    writer(self.mode);
+  }
+};
+
 struct CreateTtl {
   std::string path;
   Buffer data;
