@@ -36,8 +36,8 @@ LATCHKEY_EXPORT std::ostream& operator<<(std::ostream& out, LeaseState state);
 ///
 ///     if (lease->release() == Released::kAlreadyOver) look_for_damage();
 enum class Released {
-  /// The server has been sent the release; or will be in 200 microseconds, if this session comes
-  /// back for the next lock as fast as that (docs/decisions/0011).
+  /// The server has been sent the release; or will be in a millisecond, if this session has
+  /// been coming back for the next lock at once (docs/decisions/0011).
   kNow,
   kDeferred,  ///< No connection: the release goes out with the next one, or with the session's end.
   /// This hold has ended and the lock stays: the owner of a RecursiveMutex has it by another Lease,

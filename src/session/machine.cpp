@@ -100,12 +100,12 @@ void Machine::send_queued(Instant now) {
 
 Instant Machine::next_leave() const {
   return lingering_.empty() ? Instant::max()
-                            : calls_.find(lingering_.front())->submitted_at + kBreath;
+                            : calls_.find(lingering_.front())->submitted_at + kPatience;
 }
 
 void Machine::send_overdue(Instant now) {
   const auto in_time = std::ranges::find_if(
-      lingering_, [&](CallId id) { return calls_.find(id)->submitted_at + kBreath > now; });
+      lingering_, [&](CallId id) { return calls_.find(id)->submitted_at + kPatience > now; });
   std::vector<CallId> waiting(in_time, lingering_.end());
   lingering_.erase(in_time, lingering_.end());
   send_queued(now);
@@ -371,7 +371,7 @@ void Machine::owe_delete(const std::string& path, Completion done, Instant now, 
   const CallId id = calls_.insert(Pending{.call = std::move(call), .submitted_at = now});
   calls_.find(id)->id = id;
   lingering_.push_back(id);
-  leave_at_ = std::min(leave_at_, now + kBreath);
+  leave_at_ = std::min(leave_at_, now + kPatience);
 }
 
 void Machine::settle_debt(const std::string& path, Outcome& outcome) {

@@ -173,7 +173,7 @@ class Machine {
   /// the recipes of this session take the node for gone: their watches on it fire at once.
   ///
   /// In a session where the last delete was followed by a new entry at once, as a loop of lock and
-  /// unlock does it, this one waits for kBreath at most, to leave with the next entry in one
+  /// unlock does it, this one waits for kPatience at most, to leave with the next entry in one
   /// transaction: one write for the server instead of two (docs/decisions/0011).
   ///
   /// One with a last word leaves at once, and the word is said once: if that transaction is refused
@@ -359,6 +359,9 @@ class Machine {
   void send_queued(Instant now);
   /// What a thread takes to come back for the next lock, and not much more.
   static constexpr std::chrono::microseconds kBreath{200};
+  /// How long a delete waits for one that is expected. Longer than a breath, because a timer that
+  /// is to ring that soon takes the system as long to set as a request.
+  static constexpr std::chrono::microseconds kPatience{1'000};
   /// The deletes that have waited for the next entry for long enough.
   void send_overdue(Instant now);
   [[nodiscard]] Instant next_leave() const;

@@ -92,29 +92,29 @@ TEST(MachineJoined, AnHeirLeavesWithTheOneItInheritsFromAndTheOthersWaitForTheir
 TEST(MachineJoined, EachDeleteWaitsForItsOwnHeirAsLongAsTheFirstDid) {
   JoinedRig rig;
   rig.owe_delete("/a/1");
-  rig.pass(microseconds(150));
+  rig.pass(microseconds(750));
   rig.owe_delete("/b/1");
   rig.enter("/a/2", "/a/1");
   EXPECT_THAT(rig.ops(), ElementsAre(Op::kMulti));
   rig.requests.clear();
 
-  rig.pass(microseconds(100));
+  rig.pass(microseconds(500));
   EXPECT_TRUE(rig.machine.lingers("/b/1")) << "and not only for what was left of the first one's";
-  rig.pass(microseconds(150));
+  rig.pass(microseconds(750));
   EXPECT_FALSE(rig.machine.lingers("/b/1"));
 }
 
 TEST(MachineJoined, OneWhoDoesNotComeBackKeepsNobodyElseFromIt) {
   JoinedRig rig;
   rig.owe_delete("/a/1");
-  rig.pass(microseconds(150));
+  rig.pass(microseconds(750));
   rig.owe_delete("/b/1");
-  rig.pass(microseconds(100));
+  rig.pass(microseconds(500));
   EXPECT_FALSE(rig.machine.lingers("/a/1"));
   EXPECT_TRUE(rig.machine.lingers("/b/1"));
   EXPECT_TRUE(rig.machine.will_linger());
 
-  rig.pass(microseconds(150));
+  rig.pass(microseconds(750));
   EXPECT_FALSE(rig.machine.will_linger()) << "nobody has come";
 }
 
@@ -170,11 +170,11 @@ TEST(MachineJoined, WhoeverDoesNotComeBackAtOnceIsNotWaitedFor) {
   EXPECT_THAT(rig.ops(), ElementsAre(Op::kDelete));
 }
 
-TEST(MachineJoined, ADeleteWaitsForABreathAndTheNextOneNotAtAll) {
+TEST(MachineJoined, ADeleteWaitsForAMillisecondAndTheNextOneNotAtAll) {
   JoinedRig rig;
   const Sent debt = rig.owe_delete("/locks/1");
 
-  rig.pass(microseconds(300));
+  rig.pass(microseconds(1'500));
   ASSERT_THAT(rig.ops(), ElementsAre(Op::kDelete));
   rig.answer();
   rig.owe_delete("/locks/2");
