@@ -1,3 +1,5 @@
+#include "sim/seeds.hpp"
+
 #include <algorithm>
 #include <array>
 #include <ostream>
@@ -34,11 +36,6 @@ constexpr std::array<std::uint64_t, 11> kLaterRegressions = {
 
 /// Of a seed that ends with a nine, found before those had switches.
 constexpr std::array<std::uint64_t, 1> kUnswitchedRegressions = {41'209};
-
-/// Few, and between them they meet every hazard that luck can meet; 15, 28, 176, 185, 247 and 443
-/// once showed a fault, too.
-constexpr std::array<std::uint64_t, 17> kQuick = {3,  11,  15,  24,  28,  35,  54,  56, 60,
-                                                  77, 131, 168, 176, 185, 247, 443, 634};
 
 /// Those that end with a nine have rare paths inside the code as well: tight bounds, and mutexes
 /// that list again on every wake.
