@@ -21,6 +21,7 @@ struct Committed {
   std::size_t entries = 0;
   Duration span{};
   Result<void> result;
+  Committed* next = nullptr;  ///< For a base::Pile.
 };
 
 /// Appends to the journal and says how it went.

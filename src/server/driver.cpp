@@ -135,9 +135,8 @@ Result<void> Driver::start(std::unique_ptr<storage::Journal> journal, CommitOn w
   service_.stored(epoch.zxid, now());
 
   if (where == CommitOn::kOwnThread) {
-    committer_ = std::make_unique<Committer>(*journal_, [this](Committed done) {
-      asio::post(context_, [this, done = std::move(done)] { committed(done); });
-    });
+    committer_ = std::make_unique<Committer>(
+        *journal_, [this](Committed done) { commit_ended(std::move(done)); });
     if (!committer_->start()) return Error(Code::kServerError, "no thread for the journal");
   }
   for (Door& door : doors_) wait_to_accept(door);
@@ -152,15 +151,15 @@ Result<void> Driver::start(std::unique_ptr<storage::Journal> journal, CommitOn w
 }
 
 Result<void> Driver::stop() {
-  if (loop_thread_ == std::this_thread::get_id()) {
+  if (is_own_thread()) {
     return Error(Code::kWouldDeadlock, "stop() from a thread of the server's own");
   }
   const std::lock_guard join_lock(join_mutex_);
   if (thread_.joinable()) {
-    asio::post(context_, [this] {
-      stopping_ = true;
-      doors_.clear();
-    });
+    asio::post(context_, in_turn([this] {
+                 stopping_ = true;
+                 doors_.clear();
+               }));
     thread_.join();
   }
   const std::lock_guard lock(mutex_);
@@ -178,17 +177,23 @@ Result<void> Driver::expire(tree::SessionId session) {
   {
     const std::lock_guard lock(mutex_);
     if (ended_) return Error(Code::kClosed, "expire_session: the server is not running");
-    asio::post(context_, [this, session, promise] {
-      if (finished_ || stopping_) {
-        promise->set_value(Error(Code::kClosed, "expire_session: the server is stopping"));
-      } else if (service_.expire(session, now())) {
-        expiring_.push_back({session, promise});
-      } else {
-        promise->set_value(Error(Code::kNoNode, "expire_session: there is no such session"));
-      }
-    });
+    asio::post(
+        context_, in_turn([this, session, promise] {
+          if (finished_ || stopping_) {
+            promise->set_value(Error(Code::kClosed, "expire_session: the server is stopping"));
+          } else if (service_.expire(session, now())) {
+            expiring_.push_back({session, promise});
+          } else {
+            promise->set_value(Error(Code::kNoNode, "expire_session: there is no such session"));
+          }
+        }));
   }
   return promise->get_future().get();
+}
+
+bool Driver::is_own_thread() const {
+  const std::thread::id self = std::this_thread::get_id();
+  return self == loop_thread_ || self == commit_thread_;
 }
 
 void Driver::fail(const Error& error) {
@@ -205,7 +210,6 @@ void Driver::end() {
     connection.discard_input(buffer_);
     drop(connection);
   }
-  committer_.reset();
   folding_.cancel();
   folding_.join();
   Result<void> closed = journal_->close();
@@ -226,8 +230,9 @@ void Driver::end() {
 
 void Driver::run() {
   loop_thread_ = std::this_thread::get_id();
-  while (!finished_) {
+  while (true) {
     context_.run_one();
+    begin_turn();
     std::size_t handled = 1;
     bool drained = false;
     // What may leave is not to look like what nobody takes.
@@ -238,12 +243,23 @@ void Driver::run() {
       ++handled;
     }
     if (!finished_) finish_turn(handled, drained);
+    const bool is_over = finished_;
+    turn_of_loop_.unlock();
+    if (is_over) break;
+    settle_commits();
   }
+  // Not in a turn: it may be waiting for its own.
+  committer_.reset();
+  commit_thread_ = std::thread::id();
+  begin_turn();
   end();
+  turn_of_loop_.unlock();
 }
 
 void Driver::finish_turn(std::size_t handled, bool drained) {
   ++turns_;
+  take_commits();
+  if (finished_) return;
   tick_if_due(handled, drained);
   carry_out();
   if (finished_) return;
@@ -285,6 +301,33 @@ void Driver::commit_batch() {
   }
 }
 
+void Driver::commit_ended(Committed done) {
+  commit_thread_ = std::this_thread::get_id();
+  last_commit_ = std::move(done);
+  ended_commits_.put(last_commit_);
+  settle_commits();
+}
+
+void Driver::settle_commits() {
+  while (!ended_commits_.is_empty()) {
+    const std::unique_lock turn(turn_, std::try_to_lock);
+    if (!turn) return;
+    if (!take_commits()) continue;
+    if (!finished_) carry_out();
+    if (!finished_) arm_timer();
+    // What else may follow from it is the loop's to see.
+    const bool may_idle = options_.idle_stop.count() > 0 && service_.tree().sessions().empty();
+    if (finished_ || stopping_ || !expiring_.empty() || may_idle) asio::post(context_, [] {});
+  }
+}
+
+bool Driver::take_commits() {
+  Committed* ended = ended_commits_.take_all();
+  if (ended == nullptr) return false;
+  committed(*ended);
+  return true;
+}
+
 void Driver::committed(const Committed& done) {
   committing_ = false;
   if (finished_) return;
@@ -298,7 +341,7 @@ void Driver::fold_if_needed() {
   if (is_folding_ || stopping_ || !journal_->needs_folding()) return;
   if (BootClock::now() < fold_after_) return;
   is_folding_ = folding_.start(*journal_, service_.options().limits, [this](Result<void> result) {
-    asio::post(context_, [this, result = std::move(result)] { folded(result); });
+    asio::post(context_, in_turn([this, result = std::move(result)] { folded(result); }));
   });
 }
 
@@ -333,7 +376,7 @@ void Driver::settle_expiring() {
 // Time.
 
 void Driver::wait_for_timer() {
-  timer_.async_wait([this](const asio::error_code& error) {
+  timer_.async_wait(in_turn([this](const asio::error_code& error) {
     if (error || finished_) return;
     timer_.clear();
     const Instant rung = BootClock::now();
@@ -342,7 +385,7 @@ void Driver::wait_for_timer() {
     tick_due_ = true;
     handled_since_due_ = 0;
     wait_for_timer();
-  });
+  }));
 }
 
 void Driver::arm_timer() {

@@ -20,6 +20,7 @@
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 
+#include "base/pile.hpp"
 #include "latchkey/server.hpp"
 #include "net/boot_timer.hpp"
 #include "net/tls.hpp"
@@ -44,12 +45,15 @@ struct Doors {
   std::optional<Listener> metrics;
 };
 
-/// Drives a tree::Service over sockets, a journal and time: one thread runs an event loop, and
-/// everything about the service happens there.
+/// Drives a tree::Service over sockets, a journal and time.
 ///
-/// The loop goes in turns. A turn first takes in whatever is there, from any number of connections;
-/// then it hands what was decided to the journal, all of it as one batch; then it writes, once to
-/// each connection, what may leave. So a busy server makes large batches and few system calls.
+/// One thread runs an event loop, which goes in turns. A turn first takes in whatever is there,
+/// from any number of connections; then it hands what was decided to the journal, all of it as one
+/// batch; then it writes, once to each connection, what may leave. So a busy server makes large
+/// batches and few system calls. When a batch is durable the thread that has synced it has a turn
+/// of its own, in which its answers leave and the next batch begins, without waking the loop;
+/// should the loop be in a turn just then, it does that as well. Everything about the service
+/// happens in turns, one at a time.
 ///
 /// When the journal fails the driver ends at once, and nobody gets another answer (H83, H84).
 ///
@@ -112,10 +116,28 @@ class Driver {
 
   // The loop.
   void run();
+  /// `handler` as one that has the turn, until the loop ends it.
+  template <class Handler>
+  [[nodiscard]] auto in_turn(Handler handler) {
+    return [this, handler = std::move(handler)](const auto&... arguments) mutable {
+      begin_turn();
+      handler(arguments...);
+    };
+  }
+  void begin_turn() {
+    if (!turn_of_loop_.owns_lock()) turn_of_loop_.lock();
+  }
   void finish_turn(std::size_t handled, bool drained);
   void carry_out();
   void commit_batch();
+  /// By the committer.
+  void commit_ended(Committed done);
+  /// Where nobody has the turn: whoever has it looks after its end.
+  void settle_commits();
+  /// In a turn. False: there was nothing to settle.
+  bool take_commits();
   void committed(const Committed& done);
+  [[nodiscard]] bool is_own_thread() const;
   void fold_if_needed();
   void folded(const Result<void>& result);
   void fail(const Error& error);
@@ -184,7 +206,13 @@ class Driver {
   int most_descriptors_ = 0;  ///< Connections get lower numbers; the rest is for the journal.
   Log log_;
 
-  // The loop's own.
+  /// What the committer has done, for whoever has the turn or takes it: one batch at most.
+  base::Pile<Committed> ended_commits_;
+  Committed last_commit_;  ///< The committer's until it is in there.
+
+  /// Who has it has the turn, and what follows here.
+  std::mutex turn_;
+  std::unique_lock<std::mutex> turn_of_loop_{turn_, std::defer_lock};  ///< The loop's own.
   asio::io_context context_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   net::BootTimer timer_;
@@ -235,6 +263,7 @@ class Driver {
   Result<void> outcome_;  // Guarded by mutex_.
 
   std::atomic<std::thread::id> loop_thread_;
+  std::atomic<std::thread::id> commit_thread_;
   std::mutex join_mutex_;
   std::thread thread_;  // Guarded by join_mutex_.
 };

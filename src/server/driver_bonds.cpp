@@ -92,9 +92,9 @@ bool Driver::watch(const Process& process, Descriptor descriptor) {
   Watch& watch =
       watches_.insert_or_assign(process, Watch{number, std::move(waiting)}).first->second;
   watch.process.async_wait(asio::posix::stream_descriptor::wait_read,
-                           [this, process, number](const asio::error_code& trouble) {
+                           in_turn([this, process, number](const asio::error_code& trouble) {
                              if (!trouble) process_ended(process, number);
-                           });
+                           }));
   return true;
 }
 

@@ -41,11 +41,11 @@ void Driver::open_door(Listener listener, Connection::Kind kind) {
 
 void Driver::wait_to_accept(Door& door) {
   door.socket.async_wait(asio::posix::stream_descriptor::wait_read,
-                         [this, &door](const asio::error_code& error) {
+                         in_turn([this, &door](const asio::error_code& error) {
                            // The doors go only when the server stops, and all of them.
                            if (error || stopping_ || finished_) return;
                            accept(door);
-                         });
+                         }));
 }
 
 void Driver::accept(Door& door) {
@@ -136,12 +136,12 @@ void Driver::wait_to_read(Connection& connection) {
   if (connection.reading) return;
   connection.reading = true;
   connection.socket().async_wait(Connection::Socket::wait_read,
-                                 [this, id = connection.id](const asio::error_code& error) {
+                                 in_turn([this, id = connection.id](const asio::error_code& error) {
                                    Connection* readable_one = find(id);
                                    if (error || readable_one == nullptr) return;
                                    readable_one->reading = false;
                                    if (!stopping_) readable(*readable_one);
-                                 });
+                                 }));
 }
 
 void Driver::count_tls(Connection& connection, bool was_open) {
@@ -210,12 +210,12 @@ void Driver::take_metrics_request(Connection& connection, std::string_view bytes
 void Driver::wait_to_write(Connection& connection) {
   connection.writing = true;
   connection.socket().async_wait(Connection::Socket::wait_write,
-                                 [this, id = connection.id](const asio::error_code& error) {
+                                 in_turn([this, id = connection.id](const asio::error_code& error) {
                                    Connection* writable_one = find(id);
                                    if (error || writable_one == nullptr) return;
                                    writable_one->writing = false;
                                    serve(*writable_one);
-                                 });
+                                 }));
 }
 
 void Driver::serve(Connection& connection) {
