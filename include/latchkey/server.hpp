@@ -167,7 +167,8 @@ class LATCHKEY_EXPORT Server {
   Result<void> restart();
 
   /// Ends a session as if it had run out, and returns when that is durable. Errors: kNoNode if
-  /// there is no such session, kClosed if the server is not running, or what ended it.
+  /// there is no such session, kClosed if the server is not running, kWouldDeadlock from the
+  /// server's own log, or what ended it.
   Result<void> expire_session(std::int64_t session_id);
 
   /// Waits until the server has ended, by stop() or by itself. Errors: what ended it.

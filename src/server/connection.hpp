@@ -18,7 +18,7 @@ namespace latchkey::server {
 /// One accepted socket, plain or under TLS, and the bytes that are on their way out. It reads and
 /// writes when it is told that it can; what the bytes mean, and when to wait, is the Driver's.
 ///
-/// Thread safety: the server's strand only.
+/// Thread safety: in a turn of the server's only.
 class Connection {
  public:
   enum class Kind { kClient, kMetrics };

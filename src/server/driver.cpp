@@ -173,6 +173,9 @@ Result<void> Driver::wait() {
 }
 
 Result<void> Driver::expire(tree::SessionId session) {
+  if (is_own_thread()) {
+    return Error(Code::kWouldDeadlock, "expire_session() from a thread of the server's own");
+  }
   auto promise = std::make_shared<std::promise<Result<void>>>();
   {
     const std::lock_guard lock(mutex_);
@@ -246,14 +249,14 @@ void Driver::run() {
     const bool is_over = finished_;
     turn_of_loop_.unlock();
     if (is_over) break;
-    settle_commits();
+    settle_commits(Who::kLoop);
   }
   // Not in a turn: it may be waiting for its own.
   committer_.reset();
-  commit_thread_ = std::thread::id();
   begin_turn();
   end();
   turn_of_loop_.unlock();
+  loop_thread_ = std::thread::id();  // The system gives it to others.
 }
 
 void Driver::finish_turn(std::size_t handled, bool drained) {
@@ -261,7 +264,8 @@ void Driver::finish_turn(std::size_t handled, bool drained) {
   take_commits();
   if (finished_) return;
   tick_if_due(handled, drained);
-  carry_out();
+  service_.begin_round();
+  carry_out(Who::kLoop);
   if (finished_) return;
   wake_resting();
   if (!expiring_.empty()) settle_expiring();
@@ -273,12 +277,12 @@ void Driver::finish_turn(std::size_t handled, bool drained) {
   arm_timer();
 }
 
-void Driver::carry_out() {
-  service_.begin_round();
+void Driver::carry_out(Who who) {
   while (!finished_) {
-    // The disk first: it works while we write.
+    // The disk first: it works while we write. Who is to sync again leaves that to the loop.
     commit_batch();
-    if (service_.round_is_over()) {
+    const bool is_to_sync = who == Who::kCommitter && committing_;
+    if (is_to_sync || service_.round_is_over()) {
       asio::post(context_, [] {});  // They go on when everybody has been listened to.
       return;
     }
@@ -305,18 +309,21 @@ void Driver::commit_ended(Committed done) {
   commit_thread_ = std::this_thread::get_id();
   last_commit_ = std::move(done);
   ended_commits_.put(last_commit_);
-  settle_commits();
+  settle_commits(Who::kCommitter);
+  commit_thread_ = std::thread::id();
 }
 
-void Driver::settle_commits() {
+void Driver::settle_commits(Who who) {
   while (!ended_commits_.is_empty()) {
     const std::unique_lock turn(turn_, std::try_to_lock);
     if (!turn) return;
     if (!take_commits()) continue;
-    if (!finished_) carry_out();
+    if (!finished_) carry_out(who);
     if (!finished_) arm_timer();
     // What else may follow from it is the loop's to see.
-    const bool may_idle = options_.idle_stop.count() > 0 && service_.tree().sessions().empty();
+    const bool is_empty = service_.tree().sessions().empty();
+    if (!is_empty) idle_since_.reset();
+    const bool may_idle = is_empty && options_.idle_stop.count() > 0;
     if (finished_ || stopping_ || !expiring_.empty() || may_idle) asio::post(context_, [] {});
   }
 }

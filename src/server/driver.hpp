@@ -76,11 +76,12 @@ class Driver {
 
   /// Answers what was accepted, gives clients a moment to take their answers, closes the journal
   /// and ends. Errors: what ended it before, or the journal's. Any thread but the server's own,
-  /// which gets kWouldDeadlock.
+  /// which get kWouldDeadlock.
   Result<void> stop();
   /// Waits for the end. Any thread.
   Result<void> wait();
-  /// Ends a session and waits until that is durable. Errors: kNoNode, kClosed. Any thread.
+  /// Ends a session and waits until that is durable. Errors: kNoNode, kClosed. Any thread but the
+  /// server's own, which get kWouldDeadlock.
   Result<void> expire(tree::SessionId session);
 
   // Constant after start(): any thread.
@@ -114,7 +115,7 @@ class Driver {
   [[nodiscard]] tree::ServiceOptions service_options();
   [[nodiscard]] Status status() const;
 
-  // The loop.
+  // Turns.
   void run();
   /// `handler` as one that has the turn, until the loop ends it.
   template <class Handler>
@@ -128,12 +129,13 @@ class Driver {
     if (!turn_of_loop_.owns_lock()) turn_of_loop_.lock();
   }
   void finish_turn(std::size_t handled, bool drained);
-  void carry_out();
+  enum class Who { kLoop, kCommitter };
+  void carry_out(Who who);
   void commit_batch();
   /// By the committer.
   void commit_ended(Committed done);
   /// Where nobody has the turn: whoever has it looks after its end.
-  void settle_commits();
+  void settle_commits(Who who);
   /// In a turn. False: there was nothing to settle.
   bool take_commits();
   void committed(const Committed& done);
@@ -191,6 +193,7 @@ class Driver {
   [[nodiscard]] std::optional<Process> find_process(pid_t pid, std::int32_t asked);
   [[nodiscard]] bool has_room_for_watch() const;
   [[nodiscard]] bool watch(const Process& process, Descriptor descriptor);
+  void wait_for_end(const Process& process, Watch& watch);
   void process_ended(const Process& process, std::uint64_t number);
 
   void drop(Connection& connection);

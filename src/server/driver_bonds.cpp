@@ -91,17 +91,26 @@ bool Driver::watch(const Process& process, Descriptor descriptor) {
   const std::uint64_t number = ++last_watch_;
   Watch& watch =
       watches_.insert_or_assign(process, Watch{number, std::move(waiting)}).first->second;
-  watch.process.async_wait(asio::posix::stream_descriptor::wait_read,
-                           in_turn([this, process, number](const asio::error_code& trouble) {
-                             if (!trouble) process_ended(process, number);
-                           }));
+  wait_for_end(process, watch);
   return true;
+}
+
+void Driver::wait_for_end(const Process& process, Watch& watch) {
+  watch.process.async_wait(
+      asio::posix::stream_descriptor::wait_read,
+      in_turn([this, process, number = watch.number](const asio::error_code& trouble) {
+        if (!trouble) process_ended(process, number);
+      }));
 }
 
 void Driver::process_ended(const Process& process, std::uint64_t number) {
   const auto watch = watches_.find(process);
   // Its sessions may have gone elsewhere before we came to hear of its end.
   if (finished_ || stopping_ || watch == watches_.end() || watch->second.number != number) return;
+  // An event that was meant for a descriptor before this one ends a wait as well.
+  if (!has_ended(watch->second.process.native_handle())) {
+    return wait_for_end(process, watch->second);
+  }
   watches_.erase(watch);
   for (const tree::SessionId session : bonds_.end(process)) {
     if (!service_.expire(session, now())) continue;

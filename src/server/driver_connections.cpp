@@ -138,7 +138,7 @@ void Driver::wait_to_read(Connection& connection) {
   connection.socket().async_wait(Connection::Socket::wait_read,
                                  in_turn([this, id = connection.id](const asio::error_code& error) {
                                    Connection* readable_one = find(id);
-                                   if (error || readable_one == nullptr) return;
+                                   if (error || finished_ || readable_one == nullptr) return;
                                    readable_one->reading = false;
                                    if (!stopping_) readable(*readable_one);
                                  }));
@@ -212,7 +212,7 @@ void Driver::wait_to_write(Connection& connection) {
   connection.socket().async_wait(Connection::Socket::wait_write,
                                  in_turn([this, id = connection.id](const asio::error_code& error) {
                                    Connection* writable_one = find(id);
-                                   if (error || writable_one == nullptr) return;
+                                   if (error || finished_ || writable_one == nullptr) return;
                                    writable_one->writing = false;
                                    serve(*writable_one);
                                  }));

@@ -166,7 +166,8 @@ std::string exposition(const Status& status) {
       std::chrono::duration_cast<std::chrono::microseconds>(status.moment.now - status.started);
   page.head("uptime_seconds", "gauge", "Since the server started.");
   page.line("uptime_seconds", {}, seconds(up.count()));
-  page.counter("turns_total", "Turns of the loop, after each of which answers leave.",
+  page.counter("turns_total",
+               "Turns of the loop; answers leave after each, and when a batch is durable.",
                status.turns);
   write_requests(page, status.service.statistics());
   write_queues(page, status);

@@ -185,6 +185,7 @@ void Machine::fail(CallId id, Code code, const std::string& detail, Instant now)
 void Machine::abandon(CallId id, Code code, Instant now) {
   Pending* pending = calls_.find(id);
   if (pending == nullptr) return;
+  LATCHKEY_ASSERT(!pending->call.pays_debt);
   if (!pending->sent) {
     return fail(id, code, last_trouble_, now);
   }

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <future>
 #include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "latchkey/mutex.hpp"
@@ -255,6 +257,37 @@ TEST(ServerLife, WaitReturnsWhenTheServerIsStopped) {
   EXPECT_TRUE(ended.get());
   EXPECT_EQ(server.expire_session(1).error(), Code::kClosed);
   EXPECT_TRUE(server.stop());
+}
+
+TEST(ServerLife, WhoeverStopsOrRestartsItNextMayBeAnyThread) {
+  Server server = started();
+  std::async(std::launch::async, [&] { ASSERT_TRUE(server.stop()); }).get();
+
+  // The system gives this one the number of a thread of the server's that has ended.
+  std::async(std::launch::async, [&] {
+    const Result<void> again = server.restart();
+    EXPECT_TRUE(again) << again.error();
+  }).get();
+
+  EXPECT_TRUE(server.stop());
+}
+
+TEST(ServerLife, ALogSinkThatWouldWaitForItsOwnThreadIsToldSo) {
+  std::promise<Server*> known;
+  std::promise<std::vector<Code>> told;
+  ServerOptions options;
+  options.handshake_timeout = 100ms;
+  options.idle_stop = 100ms;
+  options.log = [&, server = known.get_future().share()](LogLevel, std::string_view text) {
+    if (text.find("nobody was here") == std::string_view::npos) return;
+    told.set_value(
+        {server.get()->stop().error().code(), server.get()->expire_session(1).error().code()});
+  };
+  Server server = started(std::move(options));
+  known.set_value(&server);
+
+  EXPECT_THAT(told.get_future().get(), testing::Each(Code::kWouldDeadlock));
+  EXPECT_TRUE(server.wait());
 }
 
 TEST(ServerLife, AnAddressInUseIsSaidSo) {
