@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import pathlib
 import random
 import signal
@@ -15,11 +16,11 @@ import time
 
 import plots
 import report
-from field import Entry, Field, Pace
+from field import Entry, Field, Pace, Run
 from results import Results
 from services import Trouble
 from trials import TRIALS
-from workloads import RACES
+from workloads import OPEN_DOOR, RACES
 
 ALL = (*RACES, *TRIALS)
 PEERS = {"curator", "kazoo", "c", "go", "etcd", "redis"}
@@ -95,9 +96,22 @@ def race(field: Field, workload: str, pace: Pace, results: Results, wanted: set[
     field.stop("apache5")
 
 
+def prove_judge(field: Field, pace: Pace):
+    """Whoever does not keep others out is found out; otherwise no check of this run says much."""
+    service = field.service(OPEN_DOOR.service)
+    run = Run(field, OPEN_DOOR, dataclasses.replace(pace, seconds=0.1), service.connect)
+    try:
+        run.wait_for_begin()
+        if not run.findings()["violations"]:
+            raise Trouble("workers without a lock were not seen beside each other")
+    finally:
+        run.end()
+
+
 def measure(field: Field, arguments: argparse.Namespace, pace: Pace, results: Results) -> int:
     wanted = set(arguments.contestants.split(",")) if arguments.contestants else None
     troubles = Troubles()
+    troubles.during("the judge finds who has no lock", lambda: prove_judge(field, pace))
     for workload in ALL:
         if workload not in arguments.only:
             continue
@@ -110,7 +124,8 @@ def measure(field: Field, arguments: argparse.Namespace, pace: Pace, results: Re
     return troubles.count
 
 
-def show(results: Results, out: pathlib.Path):
+def show(results: Results, out: pathlib.Path, heading: str):
+    print(heading)
     print(report.table(results))
     for name in plots.draw_all(results, out):
         print(out / name)
@@ -122,8 +137,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results = Results()
     if arguments.again:
-        results.raw = report.read_json(arguments.out / "results.json")
-        show(results, arguments.out)
+        last = report.read_json(arguments.out / "results.json")
+        results.raw = last["rounds"]
+        show(results, arguments.out,
+             report.heading(last["machine_before"], last["versions"], last["pace"]))
         return 0
     pace = pace_of(arguments)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -139,8 +156,9 @@ def main() -> int:
             troubles = measure(field, arguments, pace, results)
         finally:
             field.stop_all()
-    report.write_json(results, pace, before, arguments.out / "results.json")
-    show(results, arguments.out)
+    about = report.versions()
+    report.write_json(results, vars(pace), before, about, arguments.out / "results.json")
+    show(results, arguments.out, report.heading(before, about, vars(pace)))
     if troubles:
         say(f"bench: {troubles} runs failed; see above")
     return 1 if troubles else 0

@@ -189,8 +189,11 @@ class Run:
         except BrokenPipeError:
             pass  # line() will say what happened.
 
+    def findings(self) -> dict:
+        return json.loads(self.line())
+
     def result(self) -> dict:
-        result = json.loads(self.line())
+        result = self.findings()
         if result["violations"]:
             raise Trouble(f"{self.entry.key}: {result['violations']} violations of exclusion, "
                           "order or tokens")

@@ -76,6 +76,24 @@ def least(key: str, measure: str):
     return compute
 
 
+def most(key: str, measure: str):
+    def compute(results: Results) -> float | None:
+        spread = results.spread(key, measure)
+        return spread[1] if spread else None
+    return compute
+
+
+def by_floor(where: str):
+    """Ours by the quickest of the ways to send the same from a bare socket."""
+    def compute(results: Results) -> float | None:
+        mine = results.median(f"W1/latchkey/{where}", "p50_us")
+        ways = (f"W1/bare/{where}", f"W1/bare/{where}/one flush",
+                f"W1/bare/{where}/one transaction")
+        floors = [results.median(way, "p50_us") for way in ways]
+        return None if mine is None or None in floors else mine / min(floors)
+    return compute
+
+
 def start_up(results: Results) -> float | None:
     """The command by three times flock and three writes: session, lock, close."""
     ours, theirs, pair = (results.median(key, "p50_ms") for key in
@@ -97,10 +115,9 @@ GOALS = [
          ratio("W1/latchkey/apache3", "W1/curator/apache3", "p50_us")),
     Goal("W1 p50, Apache, five servers", "Curator", 0.5, True,
          ratio("W1/latchkey/apache5", "W1/curator/apache5", "p50_us")),
-    Goal("W1 p50, Apache standalone", "bare socket", 1.25, True,
-         ratio("W1/latchkey/apache", "W1/bare/apache", "p50_us")),
-    Goal("W1 p50, embedded durable", "bare socket", 1.25, True,
-         ratio("W1/latchkey/embedded", "W1/bare/embedded", "p50_us")),
+    Goal("W1 p50, Apache standalone", "bare socket, its best way", 1.25, True, by_floor("apache")),
+    Goal("W1 p50, embedded durable", "bare socket, its best way", 1.25, True,
+         by_floor("embedded")),
     Goal("W2 pairs/s, Apache standalone", "best other client", 1.3, False,
          ratio("W2/latchkey/apache", best_others("W2"), "per_s")),
     Goal("W3 hand-overs/s, Apache standalone", "best other client", 1.5, False,
@@ -130,6 +147,8 @@ GOALS = [
          ratio("W2/latchkey/embedded", "W2/latchkey/apache", "server_cpu_us")),
     Goal("S1 server CPU for each pair, 512 clients", "itself, 8 clients", 1, True,
          ratio("S1/bare/embedded/512 clients", "S1/bare/embedded/8 clients", "server_cpu_us")),
+    Goal("S1 pairs/s, 512 clients", "itself, 8 clients", 1, False,
+         ratio("S1/bare/embedded/512 clients", "S1/bare/embedded/8 clients", "per_s")),
     Goal("S1 p99 by p50, 8, 64 and 512 clients", "itself", 10, True,
          worst(*(tail(f"S1/bare/embedded/{n} clients") for n in (8, 64, 512)))),
     Goal("S2 memory for each node, most", "itself, fewest", 1.05, True,
@@ -143,12 +162,12 @@ GOALS = [
          value("S2/embedded/idle", "idle_cpu_ms")),
     Goal("S2 100,000 nodes and 10,000 sessions, MB", "300 MB", 300, True,
          value("S2/embedded/100000 nodes, 10000 sessions", "full_mb")),
-    Goal("S3 start in memory, ms", "10 ms", 10, True, value("S3/embedded/empty", "start_ms")),
-    Goal("W7 take-over, Unix socket, ms", "time-out 4 s", 50, True,
-         value("W7/latchkey/embedded/unix", "take_over_ms")),
-    Goal("W7 take-over, TCP, ms after the time-out", "time-out 4 s", 100, True,
-         value("W7/latchkey/embedded/tcp", "late_ms")),
-    Goal("W7 take-over, TCP, ms after the last byte", "time-out 4 s", 4000, False,
+    Goal("S3 start in memory, ms", "10 ms", 10, True, value("S3/memory/empty", "start_ms")),
+    Goal("W7 take-over, Unix socket, ms, latest", "time-out 4 s", 50, True,
+         most("W7/latchkey/embedded/unix", "take_over_ms")),
+    Goal("W7 take-over, TCP, ms after last byte and time-out, latest", "time-out 4 s", 100, True,
+         most("W7/latchkey/embedded/tcp", "late_ms")),
+    Goal("W7 take-over, TCP, ms after the last byte, soonest", "time-out 4 s", 4000, False,
          least("W7/latchkey/embedded/tcp", "since_last_ms")),
     Goal("C1 start to finish, Unix socket", "3 x flock + 3 writes", 1, True, start_up),
 ]

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
 import time
 
 from goals import GOALS
@@ -23,6 +24,11 @@ COLUMNS = (
     ("idle_cpu_ms", "idle CPU ms/s", "{:,.3f}"),
     ("p50_ms", "p50 ms", "{:,.2f}"), ("p99_ms", "p99 ms", "{:,.2f}"),
 )
+
+PEER_PACKAGES = (
+    "libzookeeper-java", "libcurator-recipes-java", "openjdk-17-jre-headless", "python3-kazoo",
+    "libzookeeper-mt2", "golang-github-samuel-go-zookeeper-dev", "golang-etcd-server-dev",
+    "golang-go", "redis-tools")
 
 TITLES = {
     "W1": "uncontended, one session, one thread",
@@ -71,11 +77,12 @@ def section(results: Results, workload: str) -> list[str]:
 
 def goal_lines(results: Results) -> list[str]:
     lines = ["### Goals", "", "| what | against | goal | measured | |", "|---|---|---|---|---|"]
+    asked_for = {key.split("/")[0] for key in results.raw}
     for goal in GOALS:
         value, verdict = goal.judge(results)
-        if value is None:
-            continue  # Other workloads were asked for, or a peer is not there.
-        shown = f"{value:,.2f}"
+        if value is None and not any(workload in goal.what for workload in asked_for):
+            continue
+        shown = "" if value is None else f"{value:,.2f}"
         side = "at most" if goal.at_most else "at least"
         lines.append(f"| {goal.what} | {goal.against} | {side} {goal.limit:g} | {shown} "
                      f"| {verdict} |")
@@ -94,11 +101,44 @@ def machine() -> dict:
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             model = line.partition(": ")[2]
-    return {"processor": model, "cores": os.cpu_count(), "kernel": platform.release(),
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"processor": model, "cores": os.cpu_count(), "memory_gib": round(memory / 2**30),
+            "kernel": platform.release(), "system": platform.freedesktop_os_release()["PRETTY_NAME"],
             "load": os.getloadavg()}
 
 
-def write_json(results: Results, pace, before: dict, target: pathlib.Path):
+def said(*argv: str) -> str:
+    """What a program prints, or nothing if it cannot."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
+def versions() -> dict[str, str]:
+    """Our own commit, and Debian's versions of the peers and of what they run on."""
+    found = {"latchkey": said("git", "describe", "--always", "--dirty", "--abbrev=12")}
+    form = "${db:Status-Abbrev}${Package} ${Version}\n"
+    for line in said("dpkg-query", "-W", "-f", form, *PEER_PACKAGES).splitlines():
+        status, _, rest = line.partition(" ")
+        if status == "ii":
+            name, _, version = rest.strip().partition(" ")
+            found[name] = version
+    return found
+
+
+def heading(about: dict, versions_found: dict[str, str], pace: dict) -> str:
+    commit = versions_found.get("latchkey") or "unknown"
+    peers = ", ".join(f"{name} {version}" for name, version in versions_found.items()
+                      if name != "latchkey")
+    return (f"Commit {commit}, {pace['rounds']} rounds of {pace['seconds']:g} s. "
+            f"{about['cores']} cores of {about['processor']}, {about['memory_gib']} GiB, "
+            f"{about['system']}, Linux {about['kernel']}; load before: {about['load'][0]:.2f}. "
+            f"Peers: {peers}.\n")
+
+
+def write_json(results: Results, pace: dict, before: dict, about: dict[str, str],
+               target: pathlib.Path):
     goals = []
     for goal in GOALS:
         value, verdict = goal.judge(results)
@@ -106,12 +146,12 @@ def write_json(results: Results, pace, before: dict, target: pathlib.Path):
                       "at_most": goal.at_most, "value": value, "verdict": verdict})
     target.write_text(json.dumps({
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "machine_before": before, "machine_after": machine(),
-        "pace": vars(pace), "quantiles_per_mille": QUANTILES, "goals": goals,
+        "machine_before": before, "machine_after": machine(), "versions": about,
+        "pace": pace, "quantiles_per_mille": QUANTILES, "goals": goals,
         "rounds": {key: [{**raw, **measures(raw)} for raw in rounds]
                    for key, rounds in results.raw.items()},
     }, indent=1))
 
 
-def read_json(source: pathlib.Path) -> dict[str, list[dict]]:
-    return json.loads(source.read_text())["rounds"]
+def read_json(source: pathlib.Path) -> dict:
+    return json.loads(source.read_text())

@@ -12,32 +12,41 @@
 #include "report.hpp"
 
 // The floor, and the load on servers: the requests of a lock and unlock on bare sockets, pipelined,
-// in one thread. It waits for the create and the list only, as Latchkey does, and it knows that
-// nobody else is there.
+// in one thread. It waits for what tells that the lock is held and not for the delete, as Latchkey
+// does, and it knows that nobody else is there.
 namespace latchkey::bench {
 namespace {
 
-/// One worker's lock. A pair begins when its requests are sent and ends when the list is there.
+/// One worker's lock. A pair begins when its requests are sent and ends when their last answer is
+/// there.
 struct Lane {
   std::string directory;
   std::string prefix;
-  std::string node;  ///< What we created, until its delete is sent.
+  std::string node;  ///< What we created last.
   Clock::time_point start;
 };
 
-enum class Expected { kCreate, kList, kDelete };
+enum class Expected { kCreate, kList, kDelete, kMulti };
 
 enum class Unlock {
   kAtOnce,    ///< The delete leaves alone, as soon as the lock is held.
   kWithNext,  ///< It leaves together with the next create and list.
+  kJoined,    ///< It is one transaction with the next create, and nothing is listed.
 };
+
+Unlock unlock_of(const Options& options) {
+  const std::string name = options.text("unlock", "at-once");
+  if (name == "at-once") return Unlock::kAtOnce;
+  if (name == "with-next") return Unlock::kWithNext;
+  if (name == "joined") return Unlock::kJoined;
+  throw std::invalid_argument("no unlock " + name);
+}
 
 class Wire {
  public:
   Wire(const Options& options, int number)
       : session_(options.text("connect")),
-        unlock_(options.text("unlock", "at-once") == "with-next" ? Unlock::kWithNext
-                                                                 : Unlock::kAtOnce),
+        unlock_(unlock_of(options)),
         lanes_(static_cast<std::size_t>(options.number("workers", 1))) {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       lanes_[i].directory =
@@ -60,18 +69,19 @@ class Wire {
       BareSession::check(*reply);
       const auto [lane, what] = expected_.front();
       expected_.pop_front();
-      if (what == Expected::kCreate) {
-        lane->node = wire::decode<wire::Create2Reply>(reply->body).value().path;
-      }
-      if (what != Expected::kList) continue;
+      note(*lane, what, reply->body);
+      if (what == Expected::kCreate || what == Expected::kDelete) continue;
       latencies_ns.push_back(static_cast<std::uint32_t>((Clock::now() - lane->start).count()));
-      session_.add(wire::Op::kDelete, wire::PathVersion{lane->node, -1});
-      expected_.emplace_back(lane, Expected::kDelete);
-      if (unlock_ == Unlock::kAtOnce) session_.flush();
-      ask(*lane);
+      go_on(*lane);
       sent = true;
     }
     if (sent) session_.flush();
+  }
+
+  /// Ends the session, so that nothing of it is left for whoever comes next.
+  void end() {
+    session_.add(wire::Op::kCloseSession, wire::Empty{});
+    session_.flush();
   }
 
   [[nodiscard]] int fd() const { return session_.fd(); }
@@ -79,11 +89,43 @@ class Wire {
  private:
   void ask(Lane& lane) {
     lane.start = Clock::now();
-    session_.add(wire::Op::kCreate2,
-                 open_node(lane.prefix, wire::CreateMode::kEphemeralSequential));
+    session_.add(wire::Op::kCreate2, entry(lane));
     session_.add(wire::Op::kGetChildren, wire::PathWatch{lane.directory, false});
     expected_.emplace_back(&lane, Expected::kCreate);
     expected_.emplace_back(&lane, Expected::kList);
+  }
+
+  void go_on(Lane& lane) {
+    const wire::PathVersion gone{lane.node, -1};
+    if (unlock_ == Unlock::kJoined) {
+      lane.start = Clock::now();
+      wire::Multi joined;
+      joined.ops = {{wire::Op::kDelete, gone}, {wire::Op::kCreate, entry(lane)}};
+      session_.add(wire::Op::kMulti, joined);
+      expected_.emplace_back(&lane, Expected::kMulti);
+      return;
+    }
+    session_.add(wire::Op::kDelete, gone);
+    expected_.emplace_back(&lane, Expected::kDelete);
+    if (unlock_ == Unlock::kAtOnce) session_.flush();
+    ask(lane);
+  }
+
+  static void note(Lane& lane, Expected what, std::string_view body) {
+    if (what == Expected::kCreate) {
+      lane.node = wire::decode<wire::Create2Reply>(body).value().path;
+    } else if (what == Expected::kMulti) {
+      const auto reply = wire::decode<wire::MultiReply>(body).value();
+      const auto* created = reply.results.size() == 2
+                                ? std::get_if<wire::CreateReply>(&reply.results[1].body)
+                                : nullptr;
+      if (created == nullptr) throw std::runtime_error("a transaction was refused");
+      lane.node = created->path;
+    }
+  }
+
+  static wire::Create entry(const Lane& lane) {
+    return open_node(lane.prefix, wire::CreateMode::kEphemeralSequential);
   }
 
   BareSession session_;
@@ -132,6 +174,7 @@ void pairs(const Options& options, Report& report) {
   report.add("cpu_s", processor_s() - processor_before);
   report.add("ops", static_cast<double>(latencies_ns.size()));
   report.add_latencies(latencies_ns);
+  for (const auto& wire : wires) wire->end();
   report.add("rss_kb", static_cast<double>(resident_kb()));
   report.add("violations", 0);
 }

@@ -14,6 +14,10 @@ namespace latchkey::bench {
 
 namespace {
 
+/// Measured sections are empty, so that two at a time would hardly ever meet; while all warm up
+/// they have time to.
+constexpr std::chrono::microseconds kSection(200);
+
 enum class Phase { kWarmUp, kMeasured, kOver };
 
 struct Worker {
@@ -29,6 +33,7 @@ void work(Worker& worker, const std::atomic<Phase>& phase) {
     if (now == Phase::kOver) return;
     const auto start = Clock::now();
     worker.judge->enter(worker.locker->lock());
+    if (now == Phase::kWarmUp) std::this_thread::sleep_for(kSection);
     worker.judge->leave();
     worker.locker->unlock();
     const auto took = Clock::now() - start;
