@@ -29,6 +29,10 @@ Executor default_executor() {
 constexpr std::chrono::milliseconds kSoon(1);
 constexpr std::chrono::microseconds kVerySoon(100);
 
+// So much of what many ask for together leaves before the rest is there: some twenty entries, which
+// keep the server busy meanwhile.
+constexpr std::size_t kEnough = 4096;
+
 std::string system_reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace
@@ -395,7 +399,8 @@ void Driver::write(std::string& bytes, Instant now) {
 
 void Driver::flush(Instant now) {
   // The last words of a session do not wait for others: the process may be about to end.
-  if (waiting_to_write_ || (gathering_ && !machine_.is_ending())) return;
+  const bool gathers = gathering_ && unsent_.size() < kEnough && !machine_.is_ending();
+  if (waiting_to_write_ || gathers) return;
   std::size_t sent = 0;
   while (sent < unsent_.size() && !waiting_to_write_) {
     const ssize_t put = ::send(line_->socket(), unsent_.data() + sent, unsent_.size() - sent,
@@ -424,7 +429,9 @@ bool Driver::wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Dea
     if (socket < 0 || is_there()) break;
     self.bell->wait(socket, deadline);
     enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
-      if (reader_ == &self) read(now);
+      if (reader_ != &self) return;
+      read(now);
+      self.has_read = true;
     });
   }
   const bool there = block(deadline);
@@ -459,7 +466,6 @@ bool Driver::begin_reading(Reader& reader) {
   }
   reader_ = &reader;
   watch_line();
-  if (timer_open_) timer_.arm(machine_.next_wake(), BootClock::now() + kSoon);
   return true;
 }
 
@@ -480,13 +486,20 @@ int Driver::socket_of(const Reader& reader) {
   {
     const base::LocalLock lock(mutex_);
     if (reader_ == &reader) socket = line_->socket();
+    // Whoever has its answer with the first read is back before the ring.
+    if (reader.has_read && !reader.is_there()) put_ring_off();
   }
   do_what_is_left();
   return socket;
 }
 
+void Driver::put_ring_off() {
+  if (timer_open_) timer_.arm(machine_.next_wake(), BootClock::now() + kSoon);
+}
+
 void Driver::call_reader_off() {
   if (reader_ == nullptr) return;
+  put_ring_off();
   reader_->bell->ring();
   reader_ = nullptr;
   has_reader_ = false;

@@ -74,6 +74,7 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
     const Bell* bell;
     base::FunctionRef<bool()> is_there;
     std::thread::id thread;
+    bool has_read = false;
   };
 
   /// Counts the caller, and lets it read unless another waits already, who then reads no longer.
@@ -83,6 +84,8 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   /// The socket that `reader` may wait for; -1 if it is no longer the one to read.
   [[nodiscard]] int socket_of(const Reader& reader);
   void call_reader_off() LATCHKEY_REQUIRES(mutex_);
+  /// For whoever goes to sleep for longer: a ring that nobody wants is not to wake the I/O thread.
+  void put_ring_off() LATCHKEY_REQUIRES(mutex_);
 
   /// Nobody wants the session any more.
   void let_go();
