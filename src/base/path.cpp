@@ -47,7 +47,12 @@ std::string find_problem(std::string_view path) {
     if (part == "." || part == "..") return "relative parts (. and ..) are not allowed";
     start = end + 1;
   }
+  const auto is_plain = [](char letter) { return letter >= ' ' && letter <= '~'; };
   for (std::string_view rest = path; !rest.empty();) {
+    if (is_plain(rest.front())) {
+      rest.remove_prefix(1);
+      continue;
+    }
     const auto point = next_code_point(rest);
     if (!point) return "it is not valid UTF-8";
     if (is_refused(*point)) return "it has a character that ZooKeeper does not allow";

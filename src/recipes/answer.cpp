@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "base/last_slash.hpp"
 #include "session/operations.hpp"
 
 namespace latchkey::recipes {
@@ -64,6 +65,6 @@ Error lock_error(const std::string& path, Code code, const std::string& why) {
   return session::make_error("lock", path, outcome);
 }
 
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view last_part(std::string_view path) { return path.substr(base::last_slash(path) + 1); }
 
 }  // namespace latchkey::recipes

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/last_slash.hpp"
 #include "wire/frame.hpp"
 
 namespace latchkey::session {
@@ -13,7 +14,7 @@ constexpr std::array kAllKinds{WatchOn::kData, WatchOn::kExists, WatchOn::kChild
 /// The path one level up; nothing above the root.
 std::optional<std::string_view> parent_of(std::string_view path) {
   if (path == "/") return std::nullopt;
-  const std::size_t slash = path.rfind('/');
+  const std::size_t slash = base::last_slash(path);
   if (slash == std::string_view::npos) return std::nullopt;
   return slash == 0 ? std::string_view("/") : path.substr(0, slash);
 }

@@ -1,9 +1,12 @@
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/last_slash.hpp"
 #include "latchkey/path.hpp"
 #include "tree/tree.hpp"
 #include "tree/work.hpp"
@@ -22,6 +25,18 @@ constexpr std::string_view kSystemNodes[] = {"/", "/zookeeper", "/zookeeper/quot
                                              "/zookeeper/config"};
 
 bool is_valid_path(const std::string& path) { return Path(path).is_valid(); }
+
+/// As printf's "%010d": ten characters, a sign among them.
+void append_number(std::string& path, std::int32_t number) {
+  char digits[16];
+  const std::int64_t whole = number;
+  const char* end = std::to_chars(digits, std::end(digits), whole < 0 ? -whole : whole).ptr;
+  const std::size_t width = whole < 0 ? 9 : 10;
+  const auto count = static_cast<std::size_t>(end - digits);
+  if (whole < 0) path += '-';
+  if (count < width) path.append(width - count, '0');
+  path.append(digits, count);
+}
 
 bool is_sequential(wire::CreateMode mode) {
   return mode == wire::CreateMode::kPersistentSequential ||
@@ -115,7 +130,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
                       std::optional<std::int64_t> ttl_ms, Draft& draft, Change& change) const {
   if (!is_mode(create.mode) || is_ttl(create.mode) != ttl_ms.has_value()) return Err::kBadArguments;
   if (ttl_ms && (*ttl_ms <= 0 || *ttl_ms > Owner::kMaxTtlMs)) return Err::kBadArguments;
-  const std::size_t slash = create.path.rfind('/');
+  const std::size_t slash = base::last_slash(create.path);
   if (slash == std::string::npos || create.path.find('\0') != std::string::npos) {
     return Err::kBadArguments;
   }
@@ -128,9 +143,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
 
   std::string path = create.path;
   if (is_sequential(create.mode)) {
-    char number[16];
-    std::snprintf(number, sizeof number, "%010d", parent->creates);
-    path += number;
+    append_number(path, parent->creates);
   }
   if (!is_valid_path(path)) return Err::kBadArguments;
   if (look(draft, path)) return Err::kNodeExists;
@@ -184,7 +197,7 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::PathVersion
     change = {Change::Kind::kCheck, request.path, {}, {}, 0, 0};
     return Err::kOk;
   }
-  const std::size_t slash = request.path.rfind('/');
+  const std::size_t slash = base::last_slash(request.path);
   if (slash == std::string::npos || request.path.find('\0') != std::string::npos ||
       std::ranges::find(kSystemNodes, request.path) != std::end(kSystemNodes)) {
     return Err::kBadArguments;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/last_slash.hpp"
 #include "tree/quota.hpp"
 
 namespace latchkey::tree {
@@ -53,11 +54,11 @@ void count_above(const Node& node, std::int64_t nodes, std::int64_t bytes) {
 }  // namespace
 
 std::string_view parent_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
+  const std::size_t slash = base::last_slash(path);
   return slash == 0 || slash == std::string_view::npos ? kRoot : path.substr(0, slash);
 }
 
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view last_part(std::string_view path) { return path.substr(base::last_slash(path) + 1); }
 
 wire::WireStat Node::stat() const {
   const auto alive = static_cast<std::int32_t>(children.size());

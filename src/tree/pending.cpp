@@ -36,6 +36,7 @@ void Pending::add(std::int64_t zxid, SessionId asker, Draft draft) {
   Decision decision{zxid, asker, draft.growth, {}, {}};
   growth_ += draft.growth;
   if (draft.growth.ephemeral_bytes > 0) ephemeral_bytes_[asker] += draft.growth.ephemeral_bytes;
+  decision.paths.reserve(draft.shadows.size());
   while (!draft.shadows.empty()) {
     auto entry = draft.shadows.extract(draft.shadows.begin());
     Shadow& shadow = entry.mapped();
@@ -45,7 +46,8 @@ void Pending::add(std::int64_t zxid, SessionId asker, Draft draft) {
       owned_[shadow.owner].insert_or_assign(entry.key(), zxid);
     }
     decision.paths.push_back(entry.key());
-    shadows_.insert_or_assign(entry.key(), std::move(shadow));
+    auto place = shadows_.insert(std::move(entry));
+    if (!place.inserted) place.position->second = std::move(place.node.mapped());
   }
   decisions_.push_back(std::move(decision));
 }

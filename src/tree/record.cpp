@@ -5,7 +5,9 @@
 namespace latchkey::tree {
 
 std::string encode(const Record& record) {
+  constexpr std::size_t kOrdinary = 256;
   std::string bytes;
+  bytes.reserve(kOrdinary);
   wire::Writer writer(bytes);
   writer(record);
   return bytes;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/assert.hpp"
+#include "base/last_slash.hpp"
 
 namespace latchkey::tree {
 namespace {
@@ -29,7 +30,7 @@ constexpr std::uint8_t ears_in(std::size_t row) { return static_cast<std::uint8_
 constexpr std::uint32_t kNoSeat = std::numeric_limits<std::uint32_t>::max();
 
 std::optional<std::string_view> parent_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
+  const std::size_t slash = base::last_slash(path);
   if (slash == std::string_view::npos || path.size() == 1) return std::nullopt;
   return path.substr(0, slash == 0 ? 1 : slash);
 }
