@@ -1,6 +1,7 @@
 #!/bin/sh
 # Shows that a clone of this repository needs nothing but a bare Debian 12: makes one in a temporary
-# folder with debootstrap, clones HEAD into it, runs ./dev test and ./dev demo there.
+# folder with debootstrap, clones HEAD into it, runs ./dev test, ./dev demo and ./dev bench --quick
+# there.
 #
 #     sh tests/fresh_debian.sh [FOLDER]     # FOLDER is kept; without it a temporary one is removed
 #
@@ -33,5 +34,6 @@ exec_inside='mount -t proc proc "$1/proc"; mount --bind /dev "$1/dev"
 exec chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb /bin/sh -ec "
   cd /root/latchkey
   ./dev test
-  ./dev demo"'
+  ./dev demo
+  ./dev bench --quick"'
 unshare -m sh -ec "$exec_inside" sh "$root"
