@@ -171,7 +171,7 @@ class LATCHKEY_EXPORT Server {
   /// server's own log, or what ended it.
   Result<void> expire_session(std::int64_t session_id);
 
-  /// Waits until the server has ended, by stop() or by itself. Errors: what ended it.
+  /// Waits until the server has ended. Errors: what ended it; kWouldDeadlock from its own log.
   Result<void> wait();
 
  private:

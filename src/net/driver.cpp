@@ -24,8 +24,8 @@ Executor default_executor() {
 }
 
 // A ring that nobody wants any more costs the I/O thread a wake-up, to put it off costs a system
-// call. Whoever goes to sleep itself leaves no such ring behind; between two steps of a thread that
-// is awake only one that is about to come is worth the call.
+// call. Whoever goes to sleep for longer than one answer leaves no such ring behind; between two
+// steps of a thread that is awake only one that is about to come is worth the call.
 constexpr std::chrono::milliseconds kSoon(1);
 constexpr std::chrono::microseconds kVerySoon(100);
 
@@ -344,6 +344,7 @@ void Driver::wait_for_line() {
 void Driver::flush_for_all() {
   std::this_thread::yield();
   enter([&](session::Machine&, Instant now) LATCHKEY_REQUIRES(mutex_) {
+    carry_out(now);  // What was left meanwhile leaves with the rest.
     gathering_ = false;
     if (line_) flush(now);
   });

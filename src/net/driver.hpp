@@ -131,7 +131,8 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   void write(std::string& bytes, Instant now) LATCHKEY_REQUIRES(mutex_);
   void flush(Instant now) LATCHKEY_REQUIRES(mutex_);
   /// By the I/O thread, after it has woken several: gives them the processor, and sends in one
-  /// flush what they asked for meanwhile. They cannot have an answer before it reads on anyway.
+  /// flush what they asked for meanwhile, as far as it has not left in larger pieces. They cannot
+  /// have an answer before it reads on anyway.
   void flush_for_all();
   void down(const std::string& why, Code kind, Instant now) LATCHKEY_REQUIRES(mutex_);
 

@@ -167,6 +167,9 @@ Result<void> Driver::stop() {
 }
 
 Result<void> Driver::wait() {
+  if (is_own_thread()) {
+    return Error(Code::kWouldDeadlock, "wait() on a thread of the server's own");
+  }
   std::unique_lock lock(mutex_);
   end_.wait(lock, [this] { return ended_; });
   return outcome_;
@@ -278,11 +281,14 @@ void Driver::finish_turn(std::size_t handled, bool drained) {
 }
 
 void Driver::carry_out(Who who) {
+  if (who == Who::kLoop) left_to_loop_ = false;
   while (!finished_) {
-    // The disk first: it works while we write. Who is to sync again leaves that to the loop.
+    // The disk first: it works while we write. Who is to sync again leaves that to the loop, once:
+    // what may leave is not to pile up behind a loop that gets no processor.
     commit_batch();
-    const bool is_to_sync = who == Who::kCommitter && committing_;
-    if (is_to_sync || service_.round_is_over()) {
+    const bool leaves_it =
+        who == Who::kCommitter && committing_ && !std::exchange(left_to_loop_, true);
+    if (leaves_it || service_.round_is_over()) {
       asio::post(context_, [] {});  // They go on when everybody has been listened to.
       return;
     }

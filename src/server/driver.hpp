@@ -78,7 +78,7 @@ class Driver {
   /// and ends. Errors: what ended it before, or the journal's. Any thread but the server's own,
   /// which get kWouldDeadlock.
   Result<void> stop();
-  /// Waits for the end. Any thread.
+  /// Waits for the end. Any thread but the server's own, which get kWouldDeadlock.
   Result<void> wait();
   /// Ends a session and waits until that is durable. Errors: kNoNode, kClosed. Any thread but the
   /// server's own, which get kWouldDeadlock.
@@ -216,6 +216,7 @@ class Driver {
   /// Who has it has the turn, and what follows here.
   std::mutex turn_;
   std::unique_lock<std::mutex> turn_of_loop_{turn_, std::defer_lock};  ///< The loop's own.
+  bool left_to_loop_ = false;  ///< The committer had to sync again, so that the loop is to write.
   asio::io_context context_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   net::BootTimer timer_;

@@ -183,6 +183,19 @@ TEST(MachineJoined, ADeleteWaitsForAMillisecondAndTheNextOneNotAtAll) {
   EXPECT_THAT(rig.ops(), ElementsAre(Op::kDelete)) << "nobody came back the last time";
 }
 
+TEST(MachineJoined, WhoComesBackLateStillJoinsButIsNotWaitedForAgain) {
+  JoinedRig rig;
+  rig.owe_delete("/locks/1");
+  rig.pass(microseconds(500));
+
+  rig.enter("/locks/2");
+
+  ASSERT_THAT(rig.ops(), ElementsAre(Op::kMulti));
+  rig.answer_multi({{Op::kDelete, wire::Empty{}}, {Op::kCreate, wire::CreateReply{"/locks/2"}}});
+  rig.owe_delete("/locks/2");
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kDelete));
+}
+
 TEST(MachineJoined, WhateverElseLeavesTakesItAlong) {
   JoinedRig rig;
 

@@ -409,6 +409,20 @@ TEST(MultiReply, AnswersContainersAndTtlNodesAsCreate2LikeApache) {
   }
 }
 
+TEST(CreateOf, IsWrittenAsTheCreateItStandsFor) {
+  const std::string path = "/locks/_c_1-lock-";
+  const std::string data = "host 4711";
+  const std::vector<Acl> acl{{kAllPermissions, "world", "anyone"}, {1, "digest", "who:what"}};
+  Create whole{path, data, {}, CreateMode::kEphemeralSequential};
+  for (const Acl& one : acl) whole.acl.push_back({one.permissions, one.scheme, one.id});
+
+  std::string bytes;
+  Writer writer(bytes);
+  writer(CreateOf{path, data, acl, CreateMode::kEphemeralSequential});
+
+  EXPECT_EQ(bytes, encoded(whole));
+}
+
 // Recorded from Apache 3.8.0: one create2, asked for inside a multi.
 TEST(MultiReply, ReadsApachesAnswerToCreate2WithoutAStat) {
   const auto reply =

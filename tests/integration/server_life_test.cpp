@@ -280,8 +280,8 @@ TEST(ServerLife, ALogSinkThatWouldWaitForItsOwnThreadIsToldSo) {
   options.idle_stop = 100ms;
   options.log = [&, server = known.get_future().share()](LogLevel, std::string_view text) {
     if (text.find("nobody was here") == std::string_view::npos) return;
-    told.set_value(
-        {server.get()->stop().error().code(), server.get()->expire_session(1).error().code()});
+    told.set_value({server.get()->stop().error().code(), server.get()->wait().error().code(),
+                    server.get()->expire_session(1).error().code()});
   };
   Server server = started(std::move(options));
   known.set_value(&server);
