@@ -22,11 +22,16 @@ namespace latchkey::base {
 [[nodiscard]] std::optional<std::uint64_t> parse_start_ticks(std::string_view stat);
 
 /// What a client says of itself in the place of the protocol version, where everybody else has a
-/// zero: that its session is to end with its process, and when that began. Never 0.
+/// zero: that its session is to end with its process, and which one that is: its number and when it
+/// began. Never 0. Two that began in the same tick have different marks, and so have two of the
+/// same number.
 ///
-///     request.protocol_version = process_mark(*start_ticks());
-[[nodiscard]] constexpr std::int32_t process_mark(std::uint64_t ticks) {
-  return static_cast<std::int32_t>(0x8000'0000U | static_cast<std::uint32_t>(ticks & 0x7FFF'FFFFU));
+///     request.protocol_version = process_mark(process_id(), *start_ticks());
+[[nodiscard]] constexpr std::int32_t process_mark(pid_t process, std::uint64_t ticks) {
+  constexpr std::uint32_t kOdd = 0x9E37'79B1;  // Spreads neighbouring numbers, and loses none.
+  const std::uint32_t both =
+      static_cast<std::uint32_t>(process) * kOdd + static_cast<std::uint32_t>(ticks);
+  return static_cast<std::int32_t>(0x8000'0000U | (both & 0x7FFF'FFFFU));
 }
 
 }  // namespace latchkey::base

@@ -51,9 +51,14 @@ TEST(ProcessId, H53_IsTheChildsOwnInAForkedChild) {
 }
 
 TEST(ProcessMark, IsNeverThatOfAnOrdinaryClient) {
-  EXPECT_NE(process_mark(0), 0);
-  EXPECT_NE(process_mark(0x8000'0000U), 0);
-  EXPECT_NE(process_mark(1), process_mark(2));
+  EXPECT_NE(process_mark(0, 0), 0);
+  EXPECT_NE(process_mark(0, 0x8000'0000U), 0);
+}
+
+TEST(ProcessMark, TellsApartWhoBeganTogetherAndWhoHadTheSameNumber) {
+  EXPECT_NE(process_mark(4'711, 1), process_mark(4'711, 2));
+  EXPECT_NE(process_mark(4'711, 1), process_mark(4'712, 1));
+  EXPECT_NE(process_mark(4'711, 2), process_mark(4'712, 1));
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ struct Evidence {
 };
 
 /// Does the session end with that process? Only if its client asked for it (`asked` is the protocol
-/// version of its handshake, see base::process_mark()), and if there is no doubt who it is: the
-/// process that began when the client says is the one with the number of whoever connected, and the
-/// watch is on no other. A number that was used again,
-/// a socket that was handed on, a proxy, another namespace: the time-out rules.
+/// version of its handshake, see base::process_mark()), and if there is no doubt who it is: whoever
+/// connected has the number that the client says and began when it says, and the watch is on no
+/// other. A number that was used again, a socket that was handed on, a proxy, another namespace:
+/// the time-out rules.
 ///
 ///     if (is_bound(request.protocol_version, evidence)) end_session_with(process);
 [[nodiscard]] bool is_bound(std::int32_t asked, const Evidence& evidence);

@@ -8,8 +8,9 @@ namespace latchkey::server {
 namespace {
 
 constexpr std::uint64_t kStart = 123'456;
-const std::int32_t kAsked = base::process_mark(kStart);
-const Evidence kSure{.pid = 4'711, .start_ticks = kStart, .is_watched = true};
+constexpr pid_t kProcess = 4'711;
+const std::int32_t kAsked = base::process_mark(kProcess, kStart);
+const Evidence kSure{.pid = kProcess, .start_ticks = kStart, .is_watched = true};
 
 TEST(Bond, HoldsForAProcessThatAskedAndIsWhoItSays) { EXPECT_TRUE(is_bound(kAsked, kSure)); }
 
@@ -32,12 +33,19 @@ TEST(Bond, WithAnyDoubtTheTimeoutRules) {
   }
 }
 
-/// Or a proxy connected, or the socket was handed to the process that speaks.
 TEST(Bond, IsNotMadeWithAnotherProcessOfThatNumber) {
   Evidence other = kSure;
   other.start_ticks = kStart + 1;
 
   EXPECT_FALSE(is_bound(kAsked, other));
+}
+
+/// A script starts both in the same tick, and what ends with the proxy would be the client's.
+TEST(Bond, IsNotMadeWithAProxyThatBeganTogetherWithItsClient) {
+  Evidence proxy = kSure;
+  proxy.pid = kProcess + 1;
+
+  EXPECT_FALSE(is_bound(kAsked, proxy));
 }
 
 }  // namespace

@@ -13,7 +13,9 @@ MachineOptions machine_options(const ConnectString& connect, const SessionOption
   for (const Endpoint& endpoint : connect.endpoints) names.push_back(to_string(endpoint));
   std::int32_t mark = 0;
   if (options.after_death == AfterDeath::kEndsAtOnce) {
-    if (const auto ticks = base::start_ticks()) mark = base::process_mark(*ticks);
+    if (const auto ticks = base::start_ticks()) {
+      mark = base::process_mark(base::process_id(), *ticks);
+    }
   }
   return {.timeout = options.timeout,
           .credentials = options.credentials,

@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   const std::string manner = argc > 3 ? argv[3] : "";
   const auto began = base::start_ticks();
   if (!began) return 1;
-  const std::int32_t mark = base::process_mark(*began + (manner == "lies" ? 1 : 0));
+  const std::int32_t mark =
+      base::process_mark(base::process_id(), *began + (manner == "lies" ? 1 : 0));
   wire::ConnectResponse earlier;
   if (manner == "takes" && argc == 6) {
     earlier.session_id = std::stoll(argv[4]);

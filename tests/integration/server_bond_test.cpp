@@ -79,7 +79,9 @@ std::size_t our_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-std::int32_t our_mark() { return base::process_mark(base::start_ticks().value()); }
+std::int32_t our_mark() {
+  return base::process_mark(base::process_id(), base::start_ticks().value());
+}
 
 class ServerBond : public testing::Test {
  protected:
@@ -290,7 +292,8 @@ TEST_F(ServerBond, H87_ASessionThatMovesEndsWithTheLastProcessThatTookItUp) {
 TEST_F(ServerBond, H87_WhoTakesASessionUpUnderAFalseMarkHasAnOrdinaryOne) {
   Peer first(socket(), kForEverMs);
   RawClient ours(socket());
-  const std::int32_t not_ours = base::process_mark(base::start_ticks().value() + 1);
+  const std::int32_t not_ours =
+      base::process_mark(base::process_id(), base::start_ticks().value() + 1);
 
   ASSERT_EQ(ours.connect(kForEverMs, first.session(), 0, not_ours)->session_id,
             first.session().session_id);
