@@ -37,9 +37,10 @@ class Grown {
   }
 
   template <class Body>
-  tree::Effects write(wire::Op op, Body body) {
-    const tree::Verdict verdict = tree.decide({kSession, {}}, {op, std::move(body)}, 1);
-    return apply(verdict.record.value());
+  tree::Record write(wire::Op op, Body body) {
+    tree::Verdict verdict = tree.decide({kSession, {}}, {op, std::move(body)}, 1);
+    apply(verdict.record.value());
+    return *std::move(verdict.record);
   }
 
   tree::Tree tree;
@@ -54,10 +55,10 @@ void create_and_delete(benchmark::State& state) {
   Grown grown(state.range(0));
   for (auto step : state) {
     static_cast<void>(step);
-    const tree::Effects effects = grown.write(
+    const tree::Record record = grown.write(
         wire::Op::kCreate2, create_of("/locks/_c_6b1d5a4e-8c53-4a0b-9a57-0f3d2c1b7e11-lock-",
                                       wire::CreateMode::kEphemeralSequential));
-    grown.write(wire::Op::kDelete, wire::PathVersion{effects.outcomes.front().path, -1});
+    grown.write(wire::Op::kDelete, wire::PathVersion{record.changes.front().path, -1});
   }
 }
 BENCHMARK(create_and_delete)->Arg(0)->Arg(1'000)->Arg(100'000);

@@ -65,6 +65,8 @@ Error lock_error(const std::string& path, Code code, const std::string& why) {
   return session::make_error("lock", path, outcome);
 }
 
-std::string_view last_part(std::string_view path) { return path.substr(base::last_slash(path) + 1); }
+std::string_view last_part(std::string_view path) {
+  return path.substr(base::last_slash(path) + 1);
+}
 
 }  // namespace latchkey::recipes

@@ -96,7 +96,10 @@ std::optional<AclList> settle(const AclList& asked, std::span<const Identity> id
 
   std::set<std::tuple<std::int32_t, std::string_view, std::string_view>> seen;
   for (const wire::WireAcl& entry : asked) {
-    if (!seen.emplace(entry.permissions, entry.scheme, entry.id).second) continue;
+    // A list of one, which is nearly every list, repeats nothing.
+    const bool is_new =
+        asked.size() == 1 || seen.emplace(entry.permissions, entry.scheme, entry.id).second;
+    if (!is_new) continue;
     const bool ok =
         entry.scheme == kAuth ? add_proven(entry.permissions) : is_storable(entry) && add(entry);
     if (!ok) return std::nullopt;
@@ -126,7 +129,11 @@ const AclRef& read_only_list() {
   return list;
 }
 
-AclRef AclTable::share(AclList list) {
+AclRef handed_on(const AclList& list) {
+  return list == *open_list() ? open_list() : std::make_shared<const AclList>(list);
+}
+
+AclRef AclTable::share(const AclList& list) {
   if (list == *open_list()) return open_list();
   std::string encoding;
   wire::Writer{encoding}(list);
@@ -137,7 +144,7 @@ AclRef AclTable::share(AclList list) {
     lists->erase(lists->find(*key));
     delete gone;
   };
-  AclRef shared(new AclList(std::move(list)), forget);
+  AclRef shared(new AclList(list), forget);
   entry->second = shared;
   return shared;
 }

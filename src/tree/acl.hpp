@@ -57,6 +57,8 @@ struct Identity {
 [[nodiscard]] const AclRef& open_list();
 /// Everybody may read: /zookeeper/config.
 [[nodiscard]] const AclRef& read_only_list();
+/// To be handed on: a copy of `list`, or the open one if it is the same.
+[[nodiscard]] AclRef handed_on(const AclList& list);
 
 /// Makes equal lists share one copy, and forgets a list with the last who uses it (H94).
 ///
@@ -66,7 +68,7 @@ struct Identity {
 class AclTable {
  public:
   /// What is shared may outlive the table.
-  [[nodiscard]] AclRef share(AclList list);
+  [[nodiscard]] AclRef share(const AclList& list);
   /// Lists in use.
   [[nodiscard]] std::size_t size() const { return lists_->size(); }
 

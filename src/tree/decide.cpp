@@ -7,7 +7,7 @@
 
 #include "base/assert.hpp"
 #include "base/last_slash.hpp"
-#include "latchkey/path.hpp"
+#include "base/path_problem.hpp"
 #include "tree/tree.hpp"
 #include "tree/work.hpp"
 
@@ -24,7 +24,7 @@ constexpr std::size_t kMostAclBytes = std::size_t{4} << 20U;
 constexpr std::string_view kSystemNodes[] = {"/", "/zookeeper", "/zookeeper/quota",
                                              "/zookeeper/config"};
 
-bool is_valid_path(const std::string& path) { return Path(path).is_valid(); }
+bool is_valid_path(std::string_view path) { return base::path_problem(path).empty(); }
 
 /// As printf's "%010d": ten characters, a sign among them.
 void append_number(std::string& path, std::int32_t number) {
@@ -73,6 +73,15 @@ bool version_fits(std::int32_t asked, std::int32_t actual) {
 std::string_view key_of(std::string_view path) { return path.empty() ? "/" : path; }
 
 std::size_t size_of(const wire::Buffer& data) { return data ? data->size() : 0; }
+
+void put(Draft& draft, std::string_view path, const Shadow& shadow) {
+  const auto it = draft.shadows.find(path);
+  if (it != draft.shadows.end()) {
+    it->second = shadow;
+  } else {
+    draft.shadows.emplace(path, shadow);
+  }
+}
 
 std::size_t grown(std::size_t before, std::size_t after) { return after - std::min(before, after); }
 
@@ -141,10 +150,11 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
   if (!parent) return Err::kNoNode;
   if (!allows(*parent->acl, kCreate, caller)) return Err::kNoAuth;
 
-  std::string path = create.path;
-  if (is_sequential(create.mode)) {
-    append_number(path, parent->creates);
-  }
+  constexpr std::size_t kNumberBytes = 10;
+  std::string path;
+  path.reserve(create.path.size() + kNumberBytes);
+  path = create.path;
+  if (is_sequential(create.mode)) append_number(path, parent->creates);
   if (!is_valid_path(path)) return Err::kBadArguments;
   if (look(draft, path)) return Err::kNodeExists;
   if (Owner::is_session(parent->owner)) return Err::kNoChildrenForEphemerals;
@@ -166,12 +176,12 @@ Err Tree::decide_part(const Caller& caller, wire::Op op, const wire::Create& cre
                                    : parent->creates + 1;
   parent->creates = creates;
   ++parent->children;
-  draft.shadows.insert_or_assign(std::string(key_of(parent_path)), *parent);
+  put(draft, key_of(parent_path), *parent);
   draft.growth += more;
   Shadow made;
   made.data_bytes = size_of(create.data);
   made.owner = owner;
-  made.acl = std::make_shared<const AclList>(*acl);
+  made.acl = handed_on(*acl);
   draft.shadows.insert_or_assign(path, made);
   change = {Change::Kind::kCreate, std::move(path), create.data, std::move(*acl), owner, creates};
   return Err::kOk;
@@ -182,7 +192,7 @@ void Tree::draft_delete(const std::string& path, Draft& draft) const {
   std::optional<Shadow> parent = look(draft, parent_path);
   LATCHKEY_ASSERT(parent && parent->children > 0);
   --parent->children;
-  draft.shadows.insert_or_assign(std::string(parent_path), *parent);
+  put(draft, parent_path, *parent);
   draft.shadows[path].exists = false;
 }
 
@@ -245,7 +255,7 @@ Err Tree::decide_part(const Caller& caller, const wire::SetAcl& set, Draft& draf
   if (!has_room_for(more, caller, draft)) return Err::kQuotaExceeded;
   draft.growth += more;
   node->aversion = next(node->aversion);
-  node->acl = std::make_shared<const AclList>(*acl);
+  node->acl = handed_on(*acl);
   change = {Change::Kind::kSetAcl, set.path, {}, std::move(*acl), 0, node->aversion};
   draft.shadows.insert_or_assign(set.path, std::move(*node));
   return Err::kOk;

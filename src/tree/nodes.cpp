@@ -58,7 +58,9 @@ std::string_view parent_of(std::string_view path) {
   return slash == 0 || slash == std::string_view::npos ? kRoot : path.substr(0, slash);
 }
 
-std::string_view last_part(std::string_view path) { return path.substr(base::last_slash(path) + 1); }
+std::string_view last_part(std::string_view path) {
+  return path.substr(base::last_slash(path) + 1);
+}
 
 wire::WireStat Node::stat() const {
   const auto alive = static_cast<std::int32_t>(children.size());

@@ -33,21 +33,18 @@ Growth Pending::growth(SessionId asker) const {
 }
 
 void Pending::add(std::int64_t zxid, SessionId asker, Draft draft) {
-  Decision decision{zxid, asker, draft.growth, {}, {}};
+  Decision decision{zxid, asker, draft.growth, {}};
   growth_ += draft.growth;
   if (draft.growth.ephemeral_bytes > 0) ephemeral_bytes_[asker] += draft.growth.ephemeral_bytes;
-  decision.paths.reserve(draft.shadows.size());
+  decision.touched.reserve(draft.shadows.size());
   while (!draft.shadows.empty()) {
-    auto entry = draft.shadows.extract(draft.shadows.begin());
-    Shadow& shadow = entry.mapped();
+    auto drafted = shadows_.insert(draft.shadows.extract(draft.shadows.begin()));
+    auto& [path, shadow] = *drafted.position;
+    if (!drafted.inserted) shadow = std::move(drafted.node.mapped());
     shadow.zxid = zxid;
-    if (shadow.exists && Owner::is_session(shadow.owner)) {
-      decision.owned.emplace_back(shadow.owner, entry.key());
-      owned_[shadow.owner].insert_or_assign(entry.key(), zxid);
-    }
-    decision.paths.push_back(entry.key());
-    auto place = shadows_.insert(std::move(entry));
-    if (!place.inserted) place.position->second = std::move(place.node.mapped());
+    const bool is_owned = shadow.exists && Owner::is_session(shadow.owner);
+    if (is_owned) owned_[shadow.owner].insert_or_assign(path, zxid);
+    decision.touched.push_back({&*drafted.position, is_owned ? shadow.owner : 0});
   }
   decisions_.push_back(std::move(decision));
 }
@@ -62,17 +59,19 @@ void Pending::settle(std::int64_t zxid) {
     it->second -= decision.growth.ephemeral_bytes;
     if (it->second == 0) ephemeral_bytes_.erase(it);
   }
-  for (const std::string& path : decision.paths) {
-    const auto it = shadows_.find(path);
-    if (it != shadows_.end() && it->second.zxid == zxid) shadows_.erase(it);
+  for (const auto& [place, owner] : decision.touched) {
+    const auto& [path, shadow] = *place;
+    if (owner != 0) disown(owner, path, zxid);
+    if (shadow.zxid == zxid) shadows_.erase(shadows_.find(path));
   }
-  for (const auto& [session, path] : decision.owned) {
-    const auto it = owned_.find(session);
-    if (it == owned_.end()) continue;
-    const auto owned = it->second.find(path);
-    if (owned != it->second.end() && owned->second == zxid) it->second.erase(owned);
-    if (it->second.empty()) owned_.erase(it);
-  }
+}
+
+void Pending::disown(SessionId session, std::string_view path, std::int64_t zxid) {
+  const auto it = owned_.find(session);
+  if (it == owned_.end()) return;
+  const auto owned = it->second.find(path);
+  if (owned != it->second.end() && owned->second == zxid) it->second.erase(owned);
+  if (it->second.empty()) owned_.erase(it);
 }
 
 const Pending::Owned& Pending::owned(SessionId session) const {

@@ -3,10 +3,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "tree/nodes.hpp"
@@ -53,26 +51,33 @@ class Pending {
 
   /// Nodes that pending decisions give to a session, with the newest such decision. A later one may
   /// have taken them away again: ask find().
-  using Owned = std::map<std::string, std::int64_t, std::less<>>;
+  using Owned = std::map<std::string_view, std::int64_t>;
   [[nodiscard]] const Owned& owned(SessionId session) const;
   /// Of nodes and bytes for all of them, of ephemeral bytes for those that this session asked for.
   [[nodiscard]] Growth growth(SessionId asker) const;
   [[nodiscard]] bool empty() const { return decisions_.empty(); }
 
  private:
+  /// What a decision has changed. The place stays for as long as a decision is pending that has
+  /// changed it, this one or a later one, and decisions are settled in their order.
+  struct Touched {
+    PathMap<Shadow>::value_type* place;
+    SessionId owner;  ///< Who got the node; 0 for nobody.
+  };
   struct Decision {
     std::int64_t zxid = 0;
     SessionId asker = 0;
     Growth growth;
-    std::vector<std::string> paths;
-    std::vector<std::pair<SessionId, std::string>> owned;
+    std::vector<Touched> touched;
   };
+
+  void disown(SessionId session, std::string_view path, std::int64_t zxid);
 
   PathMap<Shadow> shadows_;
   std::deque<Decision> decisions_;
   Growth growth_;                                               ///< Of all of them.
   std::unordered_map<SessionId, std::size_t> ephemeral_bytes_;  ///< By who asked, none of them 0.
-  std::unordered_map<SessionId, Owned> owned_;
+  std::unordered_map<SessionId, Owned> owned_;                  ///< Paths inside `shadows_`.
 };
 
 }  // namespace latchkey::tree

@@ -318,7 +318,7 @@ void Service::take_turn(Turn& turn, Moment moment) {
     run_deferred(*asker, Which::kAll, moment);
   }
   ++released_;
-  std::vector<Outcome> outcomes;
+  std::vector<wire::WireStat> stats;
   std::vector<Notice> late;
   if (turn.record) {
     const auto identities_of = [this](PeerId id) {
@@ -330,7 +330,7 @@ void Service::take_turn(Turn& turn, Moment moment) {
       late.insert(late.end(), notices.begin(), notices.end());
     };
     const std::uint64_t before = tree_.work();
-    outcomes = tree_.apply(*turn.record, identities_of, tell);
+    stats = tree_.apply(*turn.record, identities_of, tell);
     // Whoever makes a change pays for telling of it, however many listen.
     if (asker != nullptr) asker->work += tree_.work() - before;
     if (turn.record->kind == Record::Kind::kCloseSession) {
@@ -357,7 +357,7 @@ void Service::take_turn(Turn& turn, Moment moment) {
   --peer->requests;
   peer->request_bytes -= turn.bytes;
   if (was_left_unread) waited_for_us(*peer);
-  if (turn.kind == Turn::Kind::kReply) reply(*peer, turn, outcomes, moment);
+  if (turn.kind == Turn::Kind::kReply) reply(*peer, turn, stats, moment);
   send_notices(late);
   pump(*peer, moment);
   if (peer->state == Peer::State::kLeaving && peer->requests == 0) mark_ready(*peer);

@@ -237,7 +237,7 @@ class Service {
   void enqueue(Turn turn, Moment moment);
   void release(Moment moment);
   void take_turn(Turn& turn, Moment moment);
-  void reply(Peer& peer, const Turn& turn, const std::vector<Outcome>& outcomes, Moment moment);
+  void reply(Peer& peer, const Turn& turn, const std::vector<wire::WireStat>& stats, Moment moment);
   /// Answers the reads whose turn has come: as long as there is room, or all of them, because a
   /// later write of the same connection must not be seen by them.
   enum class Which { kThatHaveRoom, kAll };

@@ -73,27 +73,27 @@ std::size_t parts_of(const Write& write) {
   return multi == nullptr ? 0 : multi->ops.size();
 }
 
-wire::MultiResult result_of(const Change& change, const Outcome& outcome) {
+wire::MultiResult result_of(const Change& change, const wire::WireStat& stat) {
   switch (change.kind) {
     case Change::Kind::kCreate:
       if (Owner::is_container(change.owner) || Owner::is_ttl(change.owner)) {
-        return {Op::kCreate2, wire::Create2Reply{outcome.path, outcome.stat}};
+        return {Op::kCreate2, wire::Create2Reply{change.path, stat}};
       }
       // A create2 inside a multi is answered like a create, as 3.8.0 does.
-      return {Op::kCreate, wire::CreateReply{outcome.path}};
+      return {Op::kCreate, wire::CreateReply{change.path}};
     case Change::Kind::kDelete: return {Op::kDelete, wire::Empty{}};
-    case Change::Kind::kSetData: return {Op::kSetData, wire::StatReply{outcome.stat}};
+    case Change::Kind::kSetData: return {Op::kSetData, wire::StatReply{stat}};
     case Change::Kind::kSetAcl:
     case Change::Kind::kCheck: break;
   }
   return {Op::kCheck, wire::Empty{}};
 }
 
-wire::MultiReply multi_reply(const Record& record, const std::vector<Outcome>& outcomes) {
+wire::MultiReply multi_reply(const Record& record, const std::vector<wire::WireStat>& stats) {
   wire::MultiReply reply;
   reply.results.reserve(record.changes.size());
   for (std::size_t i = 0; i < record.changes.size(); ++i) {
-    reply.results.push_back(result_of(record.changes[i], outcomes[i]));
+    reply.results.push_back(result_of(record.changes[i], stats[i]));
   }
   return reply;
 }
@@ -228,29 +228,32 @@ void Service::take_close(Peer& peer, wire::RequestHeader header, Moment moment) 
   enqueue(std::move(turn), moment);
 }
 
-void Service::reply(Peer& peer, const Turn& turn, const std::vector<Outcome>& outcomes,
+void Service::reply(Peer& peer, const Turn& turn, const std::vector<wire::WireStat>& stats,
                     Moment moment) {
   const wire::RequestHeader request{turn.xid, turn.op};
   wire::ReplyHeader header{turn.xid, tree_.applied_zxid(), turn.err};
   if (turn.err == Err::kUnimplemented) header.zxid = -1;
-  const Outcome* first = outcomes.empty() ? nullptr : &outcomes.front();
   if (turn.op == Op::kMulti && turn.err != Err::kMarshallingError) {
     header.err = Err::kOk;
     send(peer, header,
-         turn.record ? multi_reply(*turn.record, outcomes)
+         turn.record ? multi_reply(*turn.record, stats)
                      : refused_multi(turn.parts, turn.refused_part, turn.err));
   } else if (turn.err != Err::kOk) {
     ++statistics_.refused;
     send(peer, header);
   } else {
     switch (turn.op) {
-      case Op::kCreate: send(peer, header, wire::CreateReply{first->path}); break;
+      case Op::kCreate:
+        send(peer, header, wire::CreateReply{turn.record->changes.front().path});
+        break;
       case Op::kCreate2:
       case Op::kCreateContainer:
-      case Op::kCreateTtl: send(peer, header, wire::Create2Reply{first->path, first->stat}); break;
+      case Op::kCreateTtl:
+        send(peer, header, wire::Create2Reply{turn.record->changes.front().path, stats.front()});
+        break;
       case Op::kSetData:
       case Op::kSetAcl:
-      case Op::kCheck: send(peer, header, wire::StatReply{first->stat}); break;
+      case Op::kCheck: send(peer, header, wire::StatReply{stats.front()}); break;
       case Op::kSync: send(peer, header, wire::SyncReply{turn.path}); break;
       default: send(peer, header); break;
     }

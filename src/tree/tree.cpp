@@ -17,16 +17,17 @@ bool Tree::knows(SessionId session) const {
 
 Effects Tree::apply(const Record& record, IdentitiesOf identities_of) {
   Effects effects;
-  effects.outcomes = apply(record, identities_of, [&](const std::vector<Notice>& fired) {
+  effects.stats = apply(record, identities_of, [&](const std::vector<Notice>& fired) {
     effects.notices.insert(effects.notices.end(), fired.begin(), fired.end());
   });
   return effects;
 }
 
-std::vector<Outcome> Tree::apply(const Record& record, IdentitiesOf identities_of, Tell tell) {
+std::vector<wire::WireStat> Tree::apply(const Record& record, IdentitiesOf identities_of,
+                                        Tell tell) {
   LATCHKEY_ASSERT(record.zxid > applied_);
-  std::vector<Outcome> outcomes;
-  outcomes.reserve(record.changes.size());
+  std::vector<wire::WireStat> stats;
+  stats.reserve(record.changes.size());
   std::vector<Notice> fired;
   Audience audience;
   for (const Change& change : record.changes) {
@@ -34,7 +35,7 @@ std::vector<Outcome> Tree::apply(const Record& record, IdentitiesOf identities_o
     // spent all the same. That is Apache's answer to CVE-2024-23944.
     const AclRef gone =
         change.kind == Change::Kind::kDelete ? nodes_.find(change.path)->acl : nullptr;
-    outcomes.push_back(carry_out(change, record, fired));
+    stats.push_back(carry_out(change, record, fired));
     work_ += kLookWork * fired.size();
     std::erase_if(fired, [&](const Notice& notice) {
       const bool is_gone = gone && notice.path == change.path;
@@ -52,14 +53,15 @@ std::vector<Outcome> Tree::apply(const Record& record, IdentitiesOf identities_o
   }
   pending_.settle(record.zxid);
   applied_ = record.zxid;
-  return outcomes;
+  return stats;
 }
 
-Outcome Tree::carry_out(const Change& change, const Record& record, std::vector<Notice>& notices) {
-  Outcome outcome{change.path, {}};
+wire::WireStat Tree::carry_out(const Change& change, const Record& record,
+                               std::vector<Notice>& notices) {
+  wire::WireStat stat;
   switch (change.kind) {
     case Change::Kind::kCreate:
-      outcome.stat = nodes_.create(change, record.zxid, record.time_ms).stat();
+      stat = nodes_.create(change, record.zxid, record.time_ms).stat();
       watches_.created(change.path, notices);
       break;
     case Change::Kind::kDelete:
@@ -67,13 +69,13 @@ Outcome Tree::carry_out(const Change& change, const Record& record, std::vector<
       watches_.deleted(change.path, notices);
       break;
     case Change::Kind::kSetData:
-      outcome.stat = nodes_.set_data(change, record.zxid, record.time_ms).stat();
+      stat = nodes_.set_data(change, record.zxid, record.time_ms).stat();
       watches_.changed(change.path, notices);
       break;
-    case Change::Kind::kSetAcl: outcome.stat = nodes_.set_acl(change).stat(); break;
-    case Change::Kind::kCheck: outcome.stat = nodes_.find(change.path)->stat(); break;
+    case Change::Kind::kSetAcl: stat = nodes_.set_acl(change).stat(); break;
+    case Change::Kind::kCheck: stat = nodes_.find(change.path)->stat(); break;
   }
-  return outcome;
+  return stat;
 }
 
 }  // namespace latchkey::tree

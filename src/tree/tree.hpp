@@ -45,17 +45,12 @@ struct Verdict {
   std::optional<Record> record;
 };
 
-/// What came of one change, for the reply.
-struct Outcome {
-  std::string path;
-  wire::WireStat stat;
-};
-
 /// What applying a record leads to, in the order it must happen: first the notices leave, then the
-/// reply made of the outcomes, one for each change.
+/// reply, made of the record and of what its changes have made of their nodes: one for each, empty
+/// for what is gone.
 struct Effects {
   std::vector<Notice> notices;
-  std::vector<Outcome> outcomes;
+  std::vector<wire::WireStat> stats;
 };
 
 /// A read's answer: the value counts only if there is no error.
@@ -127,7 +122,7 @@ class Tree {
   /// under many watches would fire more than memory holds. `tell` may drop watches, and change
   /// nothing else.
   using Tell = base::FunctionRef<void(const std::vector<Notice>&)>;
-  std::vector<Outcome> apply(const Record& record, IdentitiesOf identities_of, Tell tell);
+  std::vector<wire::WireStat> apply(const Record& record, IdentitiesOf identities_of, Tell tell);
 
   // Reads.
 
@@ -219,7 +214,8 @@ class Tree {
                          std::vector<Change>& changes, std::size_t& culprit) const;
   void draft_delete(const std::string& path, Draft& draft) const;
 
-  Outcome carry_out(const Change& change, const Record& record, std::vector<Notice>& notices);
+  wire::WireStat carry_out(const Change& change, const Record& record,
+                           std::vector<Notice>& notices);
   [[nodiscard]] bool has_room(PeerId peer, const Watches::Addition& more) const;
   /// Err::kQuotaExceeded if there is no room for it. One that is there already needs none.
   wire::Err watch(Watches::Kind kind, PeerId peer, std::string_view path);

@@ -335,13 +335,13 @@ TEST_F(TreeTest, H94_WhatALargeRecordFiresIsToldChangeByChange) {
   const Verdict verdict = decide({Op::kMulti, multi});
   std::vector<std::size_t> told;
 
-  const auto outcomes = tree_.apply(*verdict.record, nobody, [&](const std::vector<Notice>& fired) {
+  const auto stats = tree_.apply(*verdict.record, nobody, [&](const std::vector<Notice>& fired) {
     told.push_back(fired.size());
     if (told.size() == 2) tree_.drop_watches(kWatcher);
   });
 
   EXPECT_THAT(told, ElementsAre(1U, 1U, 0U));
-  EXPECT_EQ(outcomes.size(), 3U);
+  EXPECT_EQ(stats.size(), 3U);
 }
 
 TEST_F(TreeTest, AJournalThatDoesNotFitIsRefused) {
