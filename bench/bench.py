@@ -20,7 +20,7 @@ from field import Entry, Field, Pace, Run
 from results import Results
 from services import Trouble
 from trials import TRIALS
-from workloads import OPEN_DOOR, RACES
+from workloads import ONE_REQUEST, OPEN_DOOR, RACES
 
 ALL = (*RACES, *TRIALS)
 PEERS = {"curator", "kazoo", "c", "go", "etcd", "redis"}
@@ -72,8 +72,9 @@ class Troubles:
         try:
             done = action()
             say(f"{time.monotonic() - begin:6.1f} s  {what}  {done or ''}")
-        except Trouble as trouble:
-            say(f"bench: {trouble}")
+        # A server or a contestant that dies breaks pipes, and leaves half a line of JSON.
+        except (Trouble, OSError, ValueError) as trouble:
+            say(f"bench: {what}: {trouble}")
             self.count += 1
 
 
@@ -84,7 +85,8 @@ def race(field: Field, workload: str, pace: Pace, results: Results, wanted: set[
                if field.has(entry) and (not wanted or entry.contestant in wanted)]
     for entry in entries:
         results.raw.setdefault(entry.key, [])
-        field.service(entry.service, 2 * pace.java_warmup)
+        troubles.during(f"{entry.service} serves", lambda entry=entry: field.service(
+            entry.service, 2 * pace.java_warmup).name)
     luck = random.Random(workload)
     def one(entry: Entry) -> str:
         results.add(entry.key, field.run(entry, pace))
@@ -108,10 +110,20 @@ def prove_judge(field: Field, pace: Pace):
         run.end()
 
 
+def prove_count(field: Field, pace: Pace):
+    """A client that sends one request for each pair, and hears of no event, is counted so."""
+    found = field.run(ONE_REQUEST, dataclasses.replace(pace, seconds=0.2))
+    # What is under way when the counting begins and when it ends.
+    if abs(found["requests"] - found["ops"]) > 2 or found["events"] != 0:
+        raise Trouble(f"the proxy counted {found['requests']} requests and {found['events']} "
+                      f"events in {found['ops']} pairs of one request each")
+
+
 def measure(field: Field, arguments: argparse.Namespace, pace: Pace, results: Results) -> int:
     wanted = set(arguments.contestants.split(",")) if arguments.contestants else None
     troubles = Troubles()
     troubles.during("the judge finds who has no lock", lambda: prove_judge(field, pace))
+    troubles.during("the proxy counts every request", lambda: prove_count(field, pace))
     for workload in ALL:
         if workload not in arguments.only:
             continue
@@ -152,12 +164,13 @@ def main() -> int:
         field = Field(build, pathlib.Path(folder), build / "apps/latchkey/latchkey")
         for name in sorted(PEERS - set(field.contestants)):
             say(f"without {name}: it was not built, or its packages are not there")
+        about = report.versions(build)
         try:
             troubles = measure(field, arguments, pace, results)
         finally:
             field.stop_all()
-    about = report.versions()
-    report.write_json(results, vars(pace), before, about, arguments.out / "results.json")
+            # Also what there is of a run that was ended.
+            report.write_json(results, vars(pace), before, about, arguments.out / "results.json")
     show(results, arguments.out, report.heading(before, about, vars(pace)))
     if troubles:
         say(f"bench: {troubles} runs failed; see above")

@@ -13,6 +13,7 @@ import services
 from services import Trouble
 
 PATIENCE_S = 180
+GOODBYE_S = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +143,8 @@ class Field:
                                     PATIENCE_S)
             run.go()
             result = run.result()
-            result["server_cpu_s"] = service.processor_s() - processor
+            if entry.kind != "hold":  # Its locks were taken before "begin".
+                result["server_cpu_s"] = service.processor_s() - processor
             if proxy:
                 after = proxy.counters()
                 result.update({name: after[name] - traffic[name] for name in traffic})
@@ -163,6 +165,7 @@ class Run:
         argv = list(field.contestants[entry.contestant])
         for name, value in words.items():
             argv += [f"--{name}", str(value)]
+        self.is_through = False
         self.errors = field.folder / "contestant.log"
         with open(self.errors, "wb") as errors:
             self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -190,7 +193,9 @@ class Run:
             pass  # line() will say what happened.
 
     def findings(self) -> dict:
-        return json.loads(self.line())
+        found = json.loads(self.line())
+        self.is_through = True
+        return found
 
     def result(self) -> dict:
         result = self.findings()
@@ -201,6 +206,12 @@ class Run:
 
     def end(self):
         self.timer.cancel()
+        if self.is_through:
+            # Whoever has said all ends its sessions itself; a killed one's would outlast it.
+            try:
+                self.process.wait(GOODBYE_S)
+            except subprocess.TimeoutExpired:
+                pass
         self.process.kill()
         self.process.wait()
 

@@ -1,10 +1,11 @@
-"""Plots as SVG, by hand: lines over a logarithmic axis or two."""
+"""Plots as SVG, by hand: lines over two logarithmic axes."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import pathlib
+from typing import Callable
 from xml.sax.saxutils import escape
 
 from results import QUANTILES, Results
@@ -23,20 +24,27 @@ class Line:
     points: list[tuple[float, float]]
 
 
+def label(value: float) -> str:
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Axis:
+    """Logarithmic."""
+
     title: str
     low: float
     high: float
-    logarithmic: bool
     ticks: list[float]
+    names: Callable[[float], str] = label
 
     def place(self, value: float) -> float:
         """0 to 1."""
-        if self.logarithmic:
-            low, high = math.log10(self.low), math.log10(self.high)
-            return (math.log10(max(value, self.low)) - low) / (high - low)
-        return (value - self.low) / (self.high - self.low)
+        low, high = math.log10(self.low), math.log10(self.high)
+        return (math.log10(max(value, self.low)) - low) / (high - low)
 
 
 def decades(title: str, values: list[float]) -> Axis:
@@ -47,14 +55,13 @@ def decades(title: str, values: list[float]) -> Axis:
     ticks = [step * 10.0 ** power
              for power in range(round(math.log10(low)), round(math.log10(high)) + 1)
              for step in steps]
-    return Axis(title, low, high, True, [tick for tick in ticks if low <= tick <= high])
+    return Axis(title, low, high, [tick for tick in ticks if low <= tick <= high])
 
 
-def label(value: float) -> str:
-    for unit, name in ((1e6, "M"), (1e3, "k")):
-        if value >= unit:
-            return f"{value / unit:g}{name}"
-    return f"{value:g}"
+def nines() -> Axis:
+    """For one divided by the share that took longer: as much room for each further nine."""
+    return Axis("percent of pairs that took at most", 1, 1000, [1, 2, 4, 10, 100, 1000],
+                lambda value: f"{100 - 100 / value:g}")
 
 
 def text(x: float, y: float, words: str, anchor: str = "middle", extra: str = "") -> str:
@@ -70,11 +77,11 @@ def frame(title: str, across: Axis, up: Axis) -> list[str]:
     for tick in across.ticks:
         x = LEFT + across.place(tick) * (right - LEFT)
         parts += [f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{floor}" stroke="#ddd"/>',
-                  text(x, floor + 18, label(tick))]
+                  text(x, floor + 18, across.names(tick))]
     for tick in up.ticks:
         y = floor - up.place(tick) * (floor - TOP)
         parts += [f'<line x1="{LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" stroke="#ddd"/>',
-                  text(LEFT - 8, y + 4, label(tick), "end")]
+                  text(LEFT - 8, y + 4, up.names(tick), "end")]
     return parts
 
 
@@ -118,18 +125,19 @@ def latencies(results: Results, workload: str, title: str, ensembles: bool = Fal
     lines = []
     for key in results.raw:
         found = results.quantiles(key)
-        # Variants belong to other plots.
-        if key.count("/") != 2 or not key.startswith(workload + "/") or not found:
+        # Variants belong to other plots, but for the floor.
+        if key.count("/") != 2 and not key.endswith("/one transaction"):
+            continue
+        if not key.startswith(workload + "/") or not found:
             continue
         if ensembles != (key.split("/")[2] in ENSEMBLES):
             continue
-        lines.append(Line(name_of(key), [(max(each, 1), point / 10)
+        lines.append(Line(name_of(key), [(max(each, 1), 1000 / (1000 - point))
                                          for each, point in zip(found, QUANTILES) if point < 1000]))
     if not lines:
         return None
     across = decades("microseconds for one pair", [x for line in lines for x, _ in line.points])
-    share = Axis("percent of pairs", 0, 100, False, [0, 25, 50, 75, 90, 100])
-    return draw(title, across, share, lines)
+    return draw(title, across, nines(), lines)
 
 
 def series(results: Results, measure: str, keys: dict[str, list[tuple[float, str]]]) -> list[Line]:

@@ -9,6 +9,7 @@ import platform
 import subprocess
 import time
 
+from field import find_etcd
 from goals import GOALS
 from results import QUANTILES, Results, measures
 
@@ -24,6 +25,9 @@ COLUMNS = (
     ("idle_cpu_ms", "idle CPU ms/s", "{:,.3f}"),
     ("p50_ms", "p50 ms", "{:,.2f}"), ("p99_ms", "p99 ms", "{:,.2f}"),
 )
+
+# What rows are compared by, where it is not the first column.
+LEADS = {"W4": "bytes", "W8": "rss_mb", "S2": "full_mb"}
 
 PEER_PACKAGES = (
     "libzookeeper-java", "libcurator-recipes-java", "openjdk-17-jre-headless", "python3-kazoo",
@@ -62,10 +66,10 @@ def section(results: Results, workload: str) -> list[str]:
         return []
     columns = [column for column in COLUMNS
                if any(results.median(key, column[0]) is not None for key in keys)]
-    lead = "per_s" if columns[0][0] == "per_s" else columns[0][0]
+    lead = LEADS.get(workload, columns[0][0])
     first = results.median(keys[0], lead)
     lines = [f"### {workload}: {TITLES[workload]}", "",
-             "| | " + " | ".join(title for _, title, _ in columns) + " | ratio |",
+             "| | " + " | ".join(title for _, title, _ in columns) + " | by the first |",
              "|---" * (len(columns) + 2) + "|"]
     for key in keys:
         mine = results.median(key, lead)
@@ -103,8 +107,8 @@ def machine() -> dict:
             model = line.partition(": ")[2]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"processor": model, "cores": os.cpu_count(), "memory_gib": round(memory / 2**30),
-            "kernel": platform.release(), "system": platform.freedesktop_os_release()["PRETTY_NAME"],
-            "load": os.getloadavg()}
+            "kernel": platform.release(),
+            "system": platform.freedesktop_os_release()["PRETTY_NAME"], "load": os.getloadavg()}
 
 
 def said(*argv: str) -> str:
@@ -115,7 +119,7 @@ def said(*argv: str) -> str:
         return ""
 
 
-def versions() -> dict[str, str]:
+def versions(build: pathlib.Path) -> dict[str, str]:
     """Our own commit, and Debian's versions of the peers and of what they run on."""
     found = {"latchkey": said("git", "describe", "--always", "--dirty", "--abbrev=12")}
     form = "${db:Status-Abbrev}${Package} ${Version}\n"
@@ -124,6 +128,10 @@ def versions() -> dict[str, str]:
         if status == "ii":
             name, _, version = rest.strip().partition(" ")
             found[name] = version
+    # Only unpacked, so dpkg does not know it.
+    if etcd := find_etcd(build):
+        about = said(etcd, "--version").splitlines()
+        found["etcd-server"] = about[0].rpartition(" ")[2] if about else "unknown"
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from field import Entry, Pace
 
 CONTENDERS = (1, 2, 4, 8, 16, 32)
@@ -12,6 +14,12 @@ GAP_US = 3000
 
 def options(**words) -> tuple[tuple[str, object], ...]:
     return tuple((name.replace("_", "-"), value) for name, value in words.items())
+
+
+def joined(workload: str, where: str, **words) -> Entry:
+    """A bare socket with Latchkey's own requests: the floor."""
+    return Entry(workload, "bare", where, "one transaction",
+                 options=options(unlock="joined", **words))
 
 
 ALONE = [("latchkey", "apache"), ("curator", "apache"), ("c", "apache"), ("kazoo", "apache"),
@@ -25,17 +33,17 @@ def w1(_: Pace) -> list[Entry]:
     entries += [Entry("W1", who, where) for where in ("apache3", "apache5")
                 for who in ("latchkey", "curator", "bare")]
     entries += [Entry("W1", "bare", where) for where in ("apache", "embedded", "memory")]
-    entries += [Entry("W1", "bare", where, variant, options=options(unlock=unlock))
-                for where in ("apache", "embedded")
-                for variant, unlock in (("one flush", "with-next"), ("one transaction", "joined"))]
-    return entries
+    entries += [Entry("W1", "bare", where, "one flush", options=options(unlock="with-next"))
+                for where in ("apache", "embedded")]
+    return entries + [joined("W1", where) for where in ("apache", "embedded", "apache3", "apache5")]
 
 
 def w2(_: Pace) -> list[Entry]:
     """64 workers on one session, each with a lock of its own."""
     crowd = options(workers=64)
     entries = [Entry("W2", *who, options=crowd) for who in ALONE]
-    return entries + [Entry("W2", "bare", where, options=crowd) for where in ("apache", "embedded")]
+    entries += [Entry("W2", "bare", where, options=crowd) for where in ("apache", "embedded")]
+    return entries + [joined("W2", where, workers=64) for where in ("apache", "embedded")]
 
 
 def w3(pace: Pace) -> list[Entry]:
@@ -116,5 +124,8 @@ def s1(pace: Pace) -> list[Entry]:
 # Nobody is kept out here, which has to be found out: who says that all others were alone?
 OPEN_DOOR = Entry("W3", "latchkey", "memory", "no lock",
                   options=options(workers=8, locks="one", exclusion="no"))
+
+# Each pair is one request, so that it is known what the proxy has to count.
+ONE_REQUEST = dataclasses.replace(joined("W1", "memory"), counted=True)
 
 RACES = {"W1": w1, "W2": w2, "W3": w3, "W4": w4, "W5": w5, "W6": w6, "W8": w8, "S1": s1}

@@ -36,6 +36,9 @@ final class Contestant {
         0, 10, 50, 100, 200, 250, 300, 400, 500, 600, 700, 750, 800, 900, 950, 990, 999, 1000
     };
 
+    /** While all warm up: measured sections are empty, and two at a time would hardly ever meet. */
+    private static final int SECTION_US = 200;
+
     private final Map<String, String> options = new HashMap<>();
     private final List<CuratorFramework> clients = new ArrayList<>();
     private final AtomicInteger violations = new AtomicInteger();
@@ -137,7 +140,7 @@ final class Contestant {
                 while (phase != Phase.OVER) {
                     boolean measured = phase == Phase.MEASURED;
                     long start = System.nanoTime();
-                    pair();
+                    pair(!measured);
                     if (measured) {
                         latencies.add(System.nanoTime() - start);
                     }
@@ -147,12 +150,15 @@ final class Contestant {
             }
         }
 
-        void pair() throws Exception {
+        void pair(boolean stays) throws Exception {
             boolean writing = shared == null || ++turn % 10 == 0;
             InterProcessLock lock = writing ? exclusive : shared;
             lock.acquire();
             if (!section.enter(writing)) {
                 violations.incrementAndGet();
+            }
+            if (stays) {
+                TimeUnit.MICROSECONDS.sleep(SECTION_US);
             }
             section.leave(writing);
             lock.release();
@@ -219,7 +225,9 @@ final class Contestant {
     private void drain() throws Exception {
         int waiters = number("waiters", 100);
         String path = options.get("path") + "/0";
-        InterProcessMutex holder = new InterProcessMutex(connect(), path);
+        CuratorFramework outside = connect();
+        warmUp(new InterProcessMutex(outside, options.get("path") + "/warm-up"));
+        InterProcessMutex holder = new InterProcessMutex(outside, path);
         holder.acquire();
         Section section = new Section();
         CountDownLatch done = new CountDownLatch(waiters);
@@ -230,7 +238,7 @@ final class Contestant {
             Locker locker = new Locker(clients.get(i % clients.size()), path, section, 0);
             new Thread(null, () -> {
                 try {
-                    locker.pair();
+                    locker.pair(false);
                 } catch (Exception error) {
                     failure.set(error);
                 }
@@ -251,6 +259,14 @@ final class Contestant {
                         + ", \"violations\": " + violations.get() + "}");
     }
 
+    private void warmUp(InterProcessMutex mutex) throws Exception {
+        long end = System.nanoTime() + (long) (real("warmup", 1) * 1e9);
+        while (System.nanoTime() < end) {
+            mutex.acquire();
+            mutex.release();
+        }
+    }
+
     /** Holds locks until the driver says go. */
     private void hold() throws Exception {
         int held = number("held", 1);
@@ -262,6 +278,7 @@ final class Contestant {
         say("begin");
         waitForGo();
         say("{\"ops\": " + held + ", \"rss_kb\": " + residentKb() + ", \"violations\": 0}");
+        clients.forEach(CuratorFramework::close);
     }
 
     // ---- The process --------------------------------------------------------------------------

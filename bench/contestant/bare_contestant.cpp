@@ -179,8 +179,27 @@ void pairs(const Options& options, Report& report) {
   report.add("violations", 0);
 }
 
-/// `--nodes` of `--bytes` each, a thousand in one request, and `--idle` sessions that stay until
-/// the driver has looked.
+/// Nodes that come and go again, a create and a delete each, in crowds that servers sync together.
+void come_and_go(BareSession& session, const std::string& path, int pairs) {
+  constexpr int kAtOnce = 100;
+  for (int done = 0; done < pairs; done += kAtOnce) {
+    const int end = std::min(pairs, done + kAtOnce);
+    for (int i = done; i < end; ++i) {
+      const std::string node = path + "/_c_6b1d5a4e-8c53-4a0b-9a57-0f3d2c1b7e11-lock-" +
+                               std::to_string(1'000'000'000 + i);
+      session.add(wire::Op::kCreate, open_node(node, wire::CreateMode::kEphemeral));
+      session.add(wire::Op::kDelete, wire::PathVersion{node, -1});
+    }
+    session.flush();
+    for (int i = done; i < end; ++i) {
+      BareSession::check(session.receive());
+      BareSession::check(session.receive());
+    }
+  }
+}
+
+/// `--nodes` of `--bytes` each, a thousand in one request, `--pairs` of a lock and unlock, and
+/// `--idle` sessions that stay until the driver has looked.
 void fill(const Options& options, Report& report) {
   BareSession session(options.text("connect"), 40'000);
   session.make_path(options.text("path"));
@@ -196,6 +215,7 @@ void fill(const Options& options, Report& report) {
     }
     session.call(wire::Op::kMulti, multi);
   }
+  come_and_go(session, options.text("path"), options.number("pairs", 0));
   std::vector<std::unique_ptr<BareSession>> idle;
   for (int i = 0; i < options.number("idle", 0); ++i) {
     idle.push_back(std::make_unique<BareSession>(options.text("connect"), 40'000));

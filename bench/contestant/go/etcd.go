@@ -20,6 +20,8 @@ func (s etcdSession) locker(path string) locker {
 	return etcdLocker{concurrency.NewMutex(s.session, path)}
 }
 
+func (s etcdSession) close() { s.session.Close() }
+
 func dial(o options) session {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: strings.Split(o["connect"], ","), DialTimeout: 20 * time.Second})

@@ -24,6 +24,7 @@ type locker interface {
 // A session, or whatever the peer has in its place.
 type session interface {
 	locker(path string) locker
+	close()
 }
 
 // In per mille; the driver has the same list.
@@ -35,6 +36,9 @@ const (
 	measured
 	over
 )
+
+// While all warm up: measured sections are empty, and two at a time would hardly ever meet.
+const section = 200 * time.Microsecond
 
 type options map[string]string
 
@@ -90,6 +94,9 @@ func work(lock locker, inside, violations, phase *int32) []float64 {
 		must(lock.lock())
 		if atomic.AddInt32(inside, 1) != 1 {
 			atomic.AddInt32(violations, 1)
+		}
+		if now == warmUp {
+			time.Sleep(section)
 		}
 		atomic.AddInt32(inside, -1)
 		must(lock.unlock())
@@ -154,6 +161,7 @@ func pairs(o options) map[string]interface{} {
 // Holds locks until the driver says go.
 func hold(o options) map[string]interface{} {
 	open := dial(o)
+	defer open.close()
 	held := int(o.number("held", 1))
 	for i := 0; i < held; i++ {
 		must(open.locker(fmt.Sprintf("%s/%d", o["path"], i)).lock())

@@ -22,6 +22,8 @@ func (s zkSession) locker(path string) locker {
 	return zkLocker{zk.NewLock(s.connection, path, zk.WorldACL(zk.PermAll))}
 }
 
+func (s zkSession) close() { s.connection.Close() }
+
 func dial(o options) session {
 	connection, events, err := zk.Connect(strings.Split(o["connect"], ","), 30*time.Second,
 		zk.WithLogger(silent{}), zk.WithLogInfo(false))
