@@ -159,11 +159,13 @@ class LATCHKEY_EXPORT Server {
 
   /// Takes no more requests, answers those that were taken, marks the end of the journal and closes
   /// everything. Sessions are not closed: they are there again after the next start. Errors: what
-  /// ended the server before, or kStorage if the journal could not be closed in order.
+  /// ended the server before, kStorage if the journal could not be closed in order, or
+  /// kWouldDeadlock from the server's own log.
   Result<void> stop();
 
   /// stop(), then a start on the same addresses with the same data; in memory too. Every session
-  /// has its full time-out again. With a folder also after a failed disk. Errors: as start().
+  /// has its full time-out again. With a folder also after a failed disk. Errors: as start();
+  /// kWouldDeadlock from the server's own log.
   Result<void> restart();
 
   /// Ends a session as if it had run out, and returns when that is durable. Errors: kNoNode if

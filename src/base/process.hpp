@@ -24,7 +24,7 @@ namespace latchkey::base {
 /// What a client says of itself in the place of the protocol version, where everybody else has a
 /// zero: that its session is to end with its process, and which one that is: its number and when it
 /// began. Never 0. Two that began in the same tick have different marks, and so have two of the
-/// same number.
+/// same number, unless they began 248 days apart to the tick.
 ///
 ///     request.protocol_version = process_mark(process_id(), *start_ticks());
 [[nodiscard]] constexpr std::int32_t process_mark(pid_t process, std::uint64_t ticks) {

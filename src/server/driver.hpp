@@ -83,6 +83,8 @@ class Driver {
   /// Ends a session and waits until that is durable. Errors: kNoNode, kClosed. Any thread but the
   /// server's own, which get kWouldDeadlock.
   Result<void> expire(tree::SessionId session);
+  /// Is the caller one of the server's own threads, as a log sink is? Any thread.
+  [[nodiscard]] bool is_own_thread() const;
 
   // Constant after start(): any thread.
   [[nodiscard]] const std::vector<std::string>& addresses() const { return addresses_; }
@@ -139,7 +141,6 @@ class Driver {
   /// In a turn. False: there was nothing to settle.
   bool take_commits();
   void committed(const Committed& done);
-  [[nodiscard]] bool is_own_thread() const;
   void fold_if_needed();
   void folded(const Result<void>& result);
   void fail(const Error& error);

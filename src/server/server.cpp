@@ -250,13 +250,17 @@ Result<void> Server::stop() {
 
 Result<void> Server::restart() {
   if (impl_->is_forked()) return forked();
+  // Before the mutex: whoever has it may be waiting for this very thread to end.
+  if (impl_->current()->is_own_thread()) {
+    return Error(Code::kWouldDeadlock, "restart() from a thread of the server's own");
+  }
   const std::lock_guard one_at_a_time(impl_->restart_mutex);
   const std::shared_ptr<Driver> old = impl_->current();
   ServerOptions options = impl_->options;
   // What a folder holds is whole, whatever has ended the server; what memory holds may not be.
   const Result<void> stopped = old->stop();
   const bool in_memory = options.data_folder.empty();
-  if (!stopped && (in_memory || stopped.error() == Code::kWouldDeadlock)) return stopped;
+  if (!stopped && in_memory) return stopped;
 
   // These were for the first start.
   options.on_damage = ServerOptions::Damage::kRefuse;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -288,6 +290,34 @@ TEST(ServerLife, ALogSinkThatWouldWaitForItsOwnThreadIsToldSo) {
 
   EXPECT_THAT(told.get_future().get(), testing::Each(Code::kWouldDeadlock));
   EXPECT_TRUE(server.wait());
+}
+
+/// Whoever restarts it waits for the thread that writes the log.
+TEST(ServerLife, ALogSinkThatRestartsItWhileSomebodyElseDoesIsToldSo) {
+  std::promise<Server*> known;
+  std::promise<void> asked;
+  std::promise<Code> told;
+  ServerOptions options;
+  options.handshake_timeout = 100ms;
+  options.idle_stop = 100ms;
+  options.log = [&, server = known.get_future().share(), other = asked.get_future().share(),
+                 once = std::make_shared<std::once_flag>()](LogLevel, std::string_view text) {
+    if (text.find("nobody was here") == std::string_view::npos) return;
+    std::call_once(*once, [&] {
+      Server* const ours = server.get();
+      other.get();
+      told.set_value(ours->restart().error().code());
+    });
+  };
+  Server server = started(std::move(options));
+  auto restarted = std::async(std::launch::async, [&] {
+    asked.set_value();
+    return server.restart().has_value();
+  });
+  known.set_value(&server);
+
+  EXPECT_EQ(told.get_future().get(), Code::kWouldDeadlock);
+  EXPECT_TRUE(restarted.get());
 }
 
 TEST(ServerLife, AnAddressInUseIsSaidSo) {
