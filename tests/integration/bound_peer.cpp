@@ -1,12 +1,13 @@
 // A process with a session that is to end with it, for tests that kill such processes.
 //
-//     bound_peer CONNECT TIMEOUT_MS [lies|forks|closes]
+//     bound_peer CONNECT TIMEOUT_MS [lies|forks|closes|hands-on|executes]
 //     bound_peer CONNECT TIMEOUT_MS takes ID PASSWORD
 //
 // Says "session ID PASSWORD", the password in hexadecimal digits, and stays until its input ends.
 // With "lies" it asks as a process would that began at another time; with "forks" it has a child
 // that keeps the socket and stays as well; with "closes" it has three sessions and closes the last;
-// with "takes" it takes up that session.
+// with "hands-on" it connects, and a child that has the socket from it opens the session as its
+// own; with "executes" it goes on as cat(1); with "takes" it takes up that session.
 #include <unistd.h>
 
 #include <iostream>
@@ -23,6 +24,11 @@ int main(int argc, char** argv) {
   const std::string connect = argv[1];
   const int timeout_ms = std::stoi(argv[2]);
   const std::string manner = argc > 3 ? argv[3] : "";
+  RawClient client(connect);
+  if (manner == "hands-on" && ::fork() != 0) {
+    static_cast<void>(::pause());
+    return 0;
+  }
   const auto began = base::start_ticks();
   if (!began) return 1;
   const std::int32_t mark =
@@ -33,7 +39,6 @@ int main(int argc, char** argv) {
     earlier.password = test_support::from_digits(argv[5]);
   }
 
-  RawClient client(connect);
   RawClient second(connect);
   RawClient third(connect);
   const auto session = client.connect(timeout_ms, earlier, 0, mark);
@@ -47,6 +52,7 @@ int main(int argc, char** argv) {
   std::cout << "session " + std::to_string(session->session_id) + " " +
                    test_support::to_digits(session->password.value_or("")) + "\n"
             << std::flush;
+  if (manner == "executes") ::execlp("cat", "cat", nullptr);
   for (std::string line; std::getline(std::cin, line);) {
   }
   return 0;

@@ -43,6 +43,7 @@ class Peer {
       : Peer({LATCHKEY_BOUND_PEER, connect, std::to_string(timeout_ms), "takes",
               std::to_string(other.session_.session_id), other.password_}) {}
   [[nodiscard]] const wire::ConnectResponse& session() const { return session_; }
+  [[nodiscard]] Child& process() { return process_; }
   void kill() {
     process_.signal(SIGKILL);
     EXPECT_TRUE(process_.wait(deadline_in(20s)));
@@ -168,6 +169,36 @@ TEST_F(ServerBond, WhoIsNotWhoItSaysIsWaitedFor) {
 
   EXPECT_TRUE(eventually([&] { return expired() == 1; }, deadline_in(60s)));
   EXPECT_EQ(ended_with_process(), 0);
+}
+
+/// Whoever speaks is not who connected, and lives on.
+TEST_F(ServerBond, ASocketThatWasHandedOnMakesAnOrdinarySession) {
+  Peer connector(socket(), kForEverMs, "hands-on");
+  EXPECT_EQ(counted("sessions_bound_to_process"), 0);
+  Peer other(socket(), kForEverMs);
+
+  connector.kill();
+  other.kill();
+
+  EXPECT_TRUE(eventually([&] { return ended_with_process() == 1; })) << "the other's";
+  EXPECT_EQ(counted("sessions"), 1);
+}
+
+TEST_F(ServerBond, WhoRunsAnotherProgramOrIsStoppedHasNotEnded) {
+  Peer runs(socket(), kForEverMs, "executes");
+  ASSERT_TRUE(runs.process().write("still here\n"));
+  ASSERT_TRUE(runs.process().wait_for_line("still here", deadline_in(20s)));
+  Peer stopped(socket(), kForEverMs);
+  stopped.process().pause();
+  Peer other(socket(), kForEverMs);
+
+  other.kill();
+
+  EXPECT_TRUE(eventually([&] { return ended_with_process() == 1; }));
+  EXPECT_EQ(counted("sessions_bound_to_process"), 2);
+  runs.kill();
+  stopped.kill();
+  EXPECT_TRUE(eventually([&] { return ended_with_process() == 3; }));
 }
 
 /// A child cannot use its parent's session, so nobody is left who could.
