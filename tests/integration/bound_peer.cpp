@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   const int timeout_ms = std::stoi(argv[2]);
   const std::string manner = argc > 3 ? argv[3] : "";
   RawClient client(connect);
+  if (!client.dial()) return 1;
   if (manner == "hands-on" && ::fork() != 0) {
     static_cast<void>(::pause());
     return 0;
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
 
   RawClient second(connect);
   RawClient third(connect);
-  const auto session = client.connect(timeout_ms, earlier, 0, mark);
+  const auto session = client.greet(timeout_ms, earlier, 0, mark);
   if (!session) return 1;
   if (manner == "forks") static_cast<void>(::fork());
   if (manner == "closes" &&

@@ -21,6 +21,13 @@ std::optional<wire::ConnectResponse> RawClient::connect(int timeout_ms,
                                                         std::int64_t seen_zxid,
                                                         std::int32_t version) {
   if (!dial()) return std::nullopt;
+  return greet(timeout_ms, earlier, seen_zxid, version);
+}
+
+std::optional<wire::ConnectResponse> RawClient::greet(int timeout_ms,
+                                                      const wire::ConnectResponse& earlier,
+                                                      std::int64_t seen_zxid,
+                                                      std::int32_t version) {
   wire::ConnectRequest request;
   request.protocol_version = version;
   request.timeout_ms = timeout_ms;

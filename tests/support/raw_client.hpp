@@ -47,6 +47,10 @@ class RawClient {
                                                const wire::ConnectResponse& earlier = {},
                                                std::int64_t seen_zxid = 0,
                                                std::int32_t version = 0);
+  /// The same over the connection that dial() has made.
+  std::optional<wire::ConnectResponse> greet(int timeout_ms,
+                                             const wire::ConnectResponse& earlier = {},
+                                             std::int64_t seen_zxid = 0, std::int32_t version = 0);
 
   /// Adds a request to the next flush() and returns its xid.
   template <class Message>
