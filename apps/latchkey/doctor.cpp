@@ -78,15 +78,21 @@ Result<void> examine_locks(Session& session, const std::string& name, Report& re
   const Deadline deadline = deadline_in(kAnswerPatience);
   const Result<std::string> path = name.empty() ? Result<std::string>(kLocksRoot) : lock_path(name);
   if (!path) return path.error();
-  const Result<std::vector<Queue>> locks = find_locks(session, *path, deadline);
+  Result<std::vector<Queue>> locks = find_locks(session, *path, deadline);
   if (!locks) return locks.error();
+  leave_out_locks_within(*locks);
   for (const Queue& lock : *locks) {
     const auto stat = session.exists(lock.directory, deadline);
     if (!stat) return stat.error();
     report.add(diagnose(lock, *stat ? counter_of(**stat) : 0, wall_clock_ms()));
   }
-  if (locks->empty() && !name.empty()) {
-    report.facts.push_back("there is no lock at or below " + *path + ": is the name right?");
+  const auto directory = session.exists(*path, deadline);
+  if (!directory) return directory.error();
+  if (locks->empty() && !name.empty() && *directory) {
+    report.facts.push_back(*path + " is free");
+  } else if (locks->empty() && !name.empty()) {
+    report.facts.push_back("there is no lock at or below " + *path +
+                           ": nobody uses it now, or the name is not right");
   } else {
     report.facts.push_back(fmt::format("{} {} at or below {}", locks->size(),
                                        locks->size() == 1 ? "lock" : "locks", *path));

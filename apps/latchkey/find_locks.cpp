@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <set>
 
 #include "queue_view.hpp"
 
@@ -38,11 +39,29 @@ Result<void> walk(Session& session, const std::string& path, int depth, Deadline
   return {};
 }
 
+/// The mark of a container in the place of its owner.
+constexpr std::int64_t kContainer = std::numeric_limits<std::int64_t>::min();
+
 }  // namespace
+
+void leave_out_locks_within(std::vector<Queue>& locks) {
+  std::set<std::string> used;
+  for (const Queue& lock : locks) {
+    if (std::ranges::any_of(lock.entries, is_ephemeral)) used.insert(lock.directory + "/");
+  }
+  const auto is_used = [&](const std::string& prefix) {
+    const auto first = used.lower_bound(prefix);
+    return first != used.end() && first->starts_with(prefix);
+  };
+  for (Queue& lock : locks) {
+    std::erase_if(lock.entries, [&](const QueueEntry& entry) {
+      return entry.session == kContainer || is_used(below(lock.directory, entry.node) + "/");
+    });
+  }
+}
 
 bool is_ephemeral(const QueueEntry& entry) {
   // Containers and nodes with a time to live have marks of their own there.
-  constexpr std::int64_t kContainer = std::numeric_limits<std::int64_t>::min();
   constexpr unsigned kTopByte = 56;
   const bool ttl = static_cast<std::uint64_t>(entry.session) >> kTopByte == 0xFFU;
   return entry.session != 0 && entry.session != kContainer && !ttl;

@@ -14,6 +14,10 @@ namespace latchkey::app {
 [[nodiscard]] Result<std::vector<Queue>> find_locks(Session& session, const std::string& root,
                                                     Deadline deadline);
 
+/// Leaves out of each lock what is a lock itself, or has one below it: a directory that somebody
+/// holds or waits in, or a container, which only locks make and the server removes.
+void leave_out_locks_within(std::vector<Queue>& locks);
+
 /// Whether a node belongs to a session, and is not a directory of any kind.
 [[nodiscard]] bool is_ephemeral(const QueueEntry& entry);
 

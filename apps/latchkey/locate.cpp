@@ -122,7 +122,9 @@ Result<Place> locate(const ServiceOptions& typed, const Environment& environment
   const std::int64_t idle_ms = typed.idle_stop_ms != 0 ? typed.idle_stop_ms : file.idle_stop_ms;
   if (place.own && idle_ms != 0) place.own->idle_stop = std::chrono::milliseconds(idle_ms);
   if (place.own) return place;  // A Unix socket of this user's: there is nothing to encrypt.
-  place.tls.enabled = typed.tls.enabled || file.tls.enabled;
+  // Whoever says which certificate will do wants one to be shown.
+  place.tls.enabled =
+      typed.tls.enabled || file.tls.enabled || typed.tls_any_name || file.tls_any_name;
   place.tls.ca_file = first(typed.tls.ca_file, file.tls.ca_file);
   place.tls.cert_file = first(typed.tls.cert_file, file.tls.cert_file);
   place.tls.key_file = first(typed.tls.key_file, file.tls.key_file);

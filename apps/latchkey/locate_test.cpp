@@ -70,6 +70,17 @@ TEST(Locate, EverySettingIsLookedUpForItself) {
   EXPECT_EQ(place->tls.verify, TlsOptions::Verify::kChainOnly);
 }
 
+/// Without encryption a password would go out for everybody to read.
+TEST(Locate, ACertificateOfAnyNameIsACertificate) {
+  ServiceOptions typed;
+  typed.connect = "zk1:2181";
+  EXPECT_FALSE(locate(typed, at_home(), {})->tls.enabled);
+
+  typed.tls_any_name = true;
+
+  EXPECT_TRUE(locate(typed, at_home(), {})->tls.enabled);
+}
+
 TEST(Locate, TheFirstConfigurationFileIsTheOneThatWasNamed) {
   ServiceOptions typed;
   Environment environment = at_home();

@@ -182,6 +182,10 @@ int run_serve(const ServeOptions& asked) {
         both ? "choose one of the two" : "say where the data shall lie");
     return kUsage;
   }
+  if (const std::string missing = missing_of_tls(options); !missing.empty()) {
+    say("latchkey serve: {}\n", missing);
+    return kUsage;
+  }
   for (const std::string& address : options.listen) {
     const bool any_port = address.ends_with(":0");
     if (any_port || std::ranges::count(options.listen, address) == 1) continue;

@@ -139,6 +139,19 @@ ServerOptions server_options(const ServeOptions& asked) {
   return options;
 }
 
+std::string missing_of_tls(const ServerOptions& options) {
+  if (!options.tls) return {};
+  const ServerTls& tls = *options.tls;
+  if (tls.cert_file.empty() || tls.key_file.empty()) {
+    return "TLS needs --tls-cert FILE and --tls-key FILE: the certificate and its private key go "
+           "together";
+  }
+  if (tls.clients == ServerTls::Clients::kMustShowCertificate && tls.client_ca_file.empty()) {
+    return "--tls-require-client-cert needs --tls-client-ca FILE: who signs the clients'";
+  }
+  return {};
+}
+
 std::string as_typed(std::string message) {
   // One word alone may be just a word.
   const auto name_flag = [&](std::string_view field) {

@@ -188,5 +188,18 @@ TEST(ServeOptions, WhatTheServerSaysOfThemIsSaidAsTheyAreTyped) {
   EXPECT_EQ(as_typed("the tick of a clock"), "the tick of a clock");
 }
 
+TEST(ServeOptions, HalfOfTlsIsToldInTheWordsOfTheCommandLine) {
+  ServeOptions asked;
+  EXPECT_EQ(missing_of_tls(server_options(asked)), "");
+  asked.require_client_certificate = true;
+  EXPECT_THAT(missing_of_tls(server_options(asked)), testing::HasSubstr("--tls-cert FILE"));
+  asked.tls.cert_file = "/c";
+  EXPECT_THAT(missing_of_tls(server_options(asked)), testing::HasSubstr("--tls-key FILE"));
+  asked.tls.key_file = "/k";
+  EXPECT_THAT(missing_of_tls(server_options(asked)), testing::HasSubstr("--tls-client-ca FILE"));
+  asked.tls.client_ca_file = "/a";
+  EXPECT_EQ(missing_of_tls(server_options(asked)), "");
+}
+
 }  // namespace
 }  // namespace latchkey::app

@@ -137,7 +137,8 @@ Result<Session> open_named(const Place& place, SessionOptions options, Deadline 
   return Error(
       error.code(),
       fmt::format("{}. The address is from {}{}", error.message(), place.source,
-                  error == Code::kTls ? ". Is TLS what is spoken there?"
+                  error == Code::kTls ? ". Is TLS what is spoken there, and is its signer known "
+                                        "(--tls-ca FILE)?"
                   : !silent           ? ""
                   : speaks_tls(tls)   ? ". Does a server run there, may this host reach it, and "
                                         "does it speak TLS?"
@@ -256,7 +257,7 @@ void add_service_options(CLI::App& command, ServiceOptions& options) {
       ->group(kGroup);
   command
       .add_flag("--tls-any-name", options.tls_any_name,
-                "Accept a certificate that is for another host")
+                "Encrypt, and accept a certificate that is for another host")
       ->group(kGroup);
   add_text(command, "--config", options.config_file, "FILE",
            "Configuration; else LATCHKEY_CONFIG, ~/.config/latchkey.conf, /etc/latchkey.conf")

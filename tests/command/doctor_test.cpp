@@ -96,6 +96,27 @@ TEST_F(DoctorCommand, NamesNodesThatAreNoContenders) {
   EXPECT_THAT(ran.out, HasSubstr("try: "));
 }
 
+/// Whoever holds it would lose it.
+TEST_F(DoctorCommand, TakesALockInsideALockForWhatItIs) {
+  SessionOptions options;
+  options.timeout = 60s;
+  Session session = Session::open(connect(), options, soon()).value();
+  const std::string path = fresh_path();
+  const auto outer = Mutex(session, path).lock(soon());
+  const auto inner = Mutex(session, path + "/db/main").lock(soon());
+  ASSERT_TRUE(outer && inner);
+
+  EXPECT_THAT(user_.run({"doctor", "-z", connect(), path}).out, Not(HasSubstr("remove them")));
+}
+
+TEST_F(DoctorCommand, SaysThatALockIsFree) {
+  Session session = Session::open(connect(), {}, soon()).value();
+  const std::string path = fresh_path();
+  ASSERT_TRUE(Mutex(session, path).lock(soon())->release(soon()));
+
+  EXPECT_THAT(user_.run({"doctor", "-z", connect(), path}).out, HasSubstr(path + " is free"));
+}
+
 TEST_F(DoctorCommand, NamesACounterThatNearsItsEnd) {
   SeededData data;
   data.create("/locks", 1);
