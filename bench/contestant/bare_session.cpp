@@ -40,11 +40,28 @@ void BareSession::flush() {
   unsent_.clear();
 }
 
-void BareSession::read_some() {
+bool BareSession::read_more() {
   std::array<char, 65'536> bytes;
   const ssize_t count = ::recv(fd_.get(), bytes.data(), bytes.size(), 0);
-  if (count <= 0) throw std::runtime_error("the server hung up");
+  if (count <= 0) return false;
   splitter_.feed({bytes.data(), static_cast<std::size_t>(count)});
+  return true;
+}
+
+void BareSession::read_some() {
+  if (!read_more()) throw std::runtime_error("the server hung up");
+}
+
+/// Who hangs up in the middle of its answers may take the request back; a member of an ensemble may
+/// hang up without an answer to it.
+void BareSession::close() {
+  const std::int32_t last = add(wire::Op::kCloseSession, wire::Empty{});
+  flush();
+  do {
+    while (const auto reply = take()) {
+      if (reply->header.xid == last) return;
+    }
+  } while (read_more());
 }
 
 std::optional<BareSession::Reply> BareSession::take() {

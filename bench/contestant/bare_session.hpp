@@ -42,7 +42,7 @@ class BareSession {
   Reply receive();
   /// The next reply, if it has been read from the socket already.
   std::optional<Reply> take();
-  /// One recv(2), which waits if there is nothing.
+  /// One recv(2), which waits if there is nothing. Throws at the end of the connection.
   void read_some();
 
   /// add, flush and receive; throws if the server refuses, unless with `also_good`.
@@ -57,12 +57,18 @@ class BareSession {
 
   static void check(const Reply& reply, wire::Err also_good = wire::Err::kOk);
 
+  /// Ends the session, and waits until the server has.
+  void close();
+
   /// Makes a path and what is above it.
   void make_path(const std::string& path);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:
+  /// False: the connection has ended.
+  bool read_more();
+
   test_support::Fd fd_;
   std::string unsent_;
   wire::FrameSplitter splitter_{64U << 20U};
