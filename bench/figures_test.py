@@ -53,6 +53,18 @@ class TheTable(unittest.TestCase):
         self.assertIn("| c, apache | 0.5 | 0.50 |", report.section(found, "W8"))
 
 
+    def test_is_the_same_when_it_is_read_again(self):
+        found = results(W4__latchkey__apache=[raw(100, requests=300, bytes_up=1, bytes_down=2,
+                                                  events=100, rss_kb=1024, server_cpu_s=1)])
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "results.json"
+            report.write_json(found, {}, {}, {}, file)
+            again = Results()
+            again.raw = report.read_json(file)["rounds"]
+        self.assertIn("| 3.00 |", report.table(found))
+        self.assertEqual(report.table(again), report.table(found))
+
+
 class AGoal(unittest.TestCase):
     def test_is_met_up_to_its_limit_and_missed_beyond(self):
         at_most = goals.Goal("a", "b", 0.5, True, goals.ratio("x", "y", "per_s"))

@@ -11,8 +11,8 @@ from xml.sax.saxutils import escape
 from results import QUANTILES, Results
 from workloads import CONTENDERS, DEPTHS
 
-WIDTH, HEIGHT = 860, 440
-LEFT, RIGHT, TOP, BOTTOM = 76, 236, 44, 56
+WIDTH, HEIGHT = 890, 440
+LEFT, RIGHT, TOP, BOTTOM = 76, 266, 44, 56
 # Told apart in print and by most colour-blind readers; ours is always the first and the widest.
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555", "#999999",
            "#882255", "#117733", "#332288", "#000000")

@@ -27,7 +27,7 @@ COLUMNS = (
 )
 
 # What rows are compared by, where it is not the first column.
-LEADS = {"W4": "bytes", "W8": "rss_mb", "S2": "full_mb"}
+LEADS = {"W4": "bytes", "W7": "since_last_ms", "W8": "rss_mb", "S2": "full_mb"}
 
 PEER_PACKAGES = (
     "libzookeeper-java", "libcurator-recipes-java", "openjdk-17-jre-headless", "python3-kazoo",
@@ -156,8 +156,9 @@ def write_json(results: Results, pace: dict, before: dict, about: dict[str, str]
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine_before": before, "machine_after": machine(), "versions": about,
         "pace": pace, "quantiles_per_mille": QUANTILES, "goals": goals,
-        "rounds": {key: [{**raw, **measures(raw)} for raw in rounds]
-                   for key, rounds in results.raw.items()},
+        "measures": {key: [measures(raw) for raw in rounds]
+                     for key, rounds in results.raw.items()},
+        "rounds": results.raw,
     }, indent=1))
 
 

@@ -79,9 +79,7 @@ class Wire {
   }
 
   /// Ends the session, so that nothing of it is left for whoever comes next.
-  void end() {
-    session_.close();
-  }
+  void end() { session_.close(); }
 
   [[nodiscard]] int fd() const { return session_.fd(); }
 
