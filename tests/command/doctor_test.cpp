@@ -112,6 +112,8 @@ TEST_F(DoctorCommand, TakesALockInsideALockForWhatItIs) {
 TEST_F(DoctorCommand, SaysThatALockIsFree) {
   Session session = Session::open(connect(), {}, soon()).value();
   const std::string path = fresh_path();
+  // No container, which the server might remove before anybody looks.
+  ASSERT_TRUE(session.create(path, "", {}, soon()));
   ASSERT_TRUE(Mutex(session, path).lock(soon())->release(soon()));
 
   EXPECT_THAT(user_.run({"doctor", "-z", connect(), path}).out, HasSubstr(path + " is free"));
