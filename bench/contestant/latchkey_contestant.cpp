@@ -33,6 +33,9 @@ std::vector<Session> open_all(const Options& options) {
   return sessions;
 }
 
+/// Or the last entry, whose delete is still on its way, would outlast us by the time-out.
+void close(const Session& session) { static_cast<void>(Session(session).close(deadline_in(10s))); }
+
 Lease must(Result<Lease> lease) {
   if (!lease) throw std::runtime_error(lease.error().message());
   return std::move(*lease);
@@ -151,6 +154,8 @@ void drain(const Options& options, Report& report) {
   report.add("rss_kb", static_cast<double>(resident_kb()));
   report.add("ops", waiters - failed);
   report.add("violations", judge.violations() + failed);
+  for (const Session& session : sessions) close(session);
+  close(outside);
 }
 
 /// Holds `--held` locks until the driver says go, or kills us.
@@ -166,6 +171,7 @@ void hold(const Options& options, Report& report) {
   report.add("ops", static_cast<double>(leases.size()));
   report.add("rss_kb", static_cast<double>(resident_kb()));
   report.add("violations", 0);
+  close(session);
 }
 
 /// Queues for what somebody else holds, and says when it was granted.
@@ -176,6 +182,7 @@ void take_over(const Options& options, Report& report) {
   const Lease lease = must(mutex.lock(deadline_in(120s)));
   report.add("granted_at", std::chrono::duration<double>(Clock::now().time_since_epoch()).count());
   report.add("violations", 0);
+  close(session);
 }
 
 void run(const Options& options, Report& report) {
