@@ -52,7 +52,6 @@ class TheTable(unittest.TestCase):
                         W8__c__apache=[{"ops": 1, "rss_kb": 512}])
         self.assertIn("| c, apache | 0.5 | 0.50 |", report.section(found, "W8"))
 
-
     def test_is_the_same_when_it_is_read_again(self):
         found = results(W4__latchkey__apache=[raw(100, requests=300, bytes_up=1, bytes_down=2,
                                                   events=100, rss_kb=1024, server_cpu_s=1)])
