@@ -16,7 +16,7 @@
 namespace latchkey::app {
 namespace {
 
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kRoundPatience(60);
 
 /// Who queues, in this order; the first holds until the others have come.
 constexpr std::array kCast = {"writer 1", "reader 1", "reader 2", "reader 3",
@@ -101,7 +101,7 @@ WakeUps show_watching(const std::string& connect) {
       "  {:<{}}{}\n",
       kCast.size(), sides[0].title, kColumn, sides[1].title);
   std::fflush(stdout);
-  const Deadline deadline = deadline_in(kPatience);
+  const Deadline deadline = deadline_in(kRoundPatience);
   Chronicle chronicle;
   for (Side& side : sides) side.start_next(connect);
   while (!(sides[0].has_ended() && sides[1].has_ended()) &&

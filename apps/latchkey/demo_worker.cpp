@@ -40,12 +40,12 @@ Lock lock_of(const WorkerOptions& options, const Session& session) {
   return options.mode == "write" ? lock.write() : lock.read();
 }
 
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kWorkerPatience(60);
 
-std::int64_t now_ns() { return BootClock::now().time_since_epoch().count(); }
+std::int64_t boot_ns() { return BootClock::now().time_since_epoch().count(); }
 
 /// One line at once: two threads speak here.
-void say(const std::string& what, std::int64_t when, const std::string& more = {}) {
+void tell_story(const std::string& what, std::int64_t when, const std::string& more = {}) {
   print_lines({fmt::format("{} {}{}", what, when, more)});
 }
 
@@ -54,7 +54,7 @@ class PlaceNews {
  public:
   void tell() {
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(told_, true)) say("queued", now_ns());
+    if (!std::exchange(told_, true)) tell_story("queued", boot_ns());
   }
 
  private:
@@ -73,7 +73,7 @@ bool work(const Lease& lease, std::chrono::milliseconds time) {
 
 bool wait_for_others(Session& session, const WorkerOptions& options, const Lease& lease) {
   constexpr std::chrono::milliseconds kLookAgain(20);
-  const Deadline deadline = deadline_in(kPatience);
+  const Deadline deadline = deadline_in(kWorkerPatience);
   while (!deadline.has_passed(BootClock::now())) {
     const auto queue = session.children(options.directory, deadline);
     if (!queue || static_cast<int>(queue->names.size()) >= options.until_queued) break;
@@ -91,21 +91,21 @@ int run_demo_worker(const WorkerOptions& options) {
   how.on_operation = [looks, place](const OperationReport& report) {
     if (report.operation.starts_with("getChildren") && ++*looks == 1) place->tell();
   };
-  auto session = Session::open(options.connect, how, deadline_in(kPatience));
+  auto session = Session::open(options.connect, how, deadline_in(kWorkerPatience));
   if (!session) return std::cerr << options.name << ": " << session.error() << '\n', 1;
   const Lock lock = lock_of(options, *session);
 
-  auto lease = lock.lock(deadline_in(kPatience));
+  auto lease = lock.lock(deadline_in(kWorkerPatience));
   if (!lease) return std::cerr << options.name << ": " << lease.error() << '\n', 1;
 
   place->tell();
   const int woken = std::max(0, *looks - 1);
-  say("holding", now_ns(), fmt::format(" {} {}", to_string(lease->token()), lease->node()));
+  tell_story("holding", boot_ns(), fmt::format(" {} {}", to_string(lease->token()), lease->node()));
   const bool held = wait_for_others(*session, options, *lease) &&
                     work(*lease, std::chrono::milliseconds(options.hold_ms));
-  say(held ? "released" : "lost", now_ns());
+  tell_story(held ? "released" : "lost", boot_ns());
   lease->release();
-  say("woken", now_ns(), fmt::format(" {}", woken));
+  tell_story("woken", boot_ns(), fmt::format(" {}", woken));
   return 0;
 }
 

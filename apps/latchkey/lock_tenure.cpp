@@ -22,9 +22,9 @@ using namespace std::chrono_literals;
 constexpr Duration kShortestSearch = 5s;
 constexpr Duration kLongestSearch = 10s;
 /// Whoever gets the lock sooner than this sees no line about waiting.
-constexpr auto kSilence = 200ms;
+constexpr auto kQuietWait = 200ms;
 /// How often the line looks whether the terminal is ours.
-constexpr auto kLookAgain = 300ms;
+constexpr auto kRefresh = 300ms;
 /// For one more look at the queue, by somebody whose time is over.
 constexpr Duration kLastLook = 1s;
 
@@ -127,7 +127,7 @@ Result<Lease> LockTenure::wait(const Session& session, std::stop_token stop) con
   }
   if (wish_.telling == LockWish::Telling::kNothing) return lock_->lock(deadline_, std::move(stop));
   auto lease = lock_->lock_async(deadline_, std::move(stop)).future();
-  if (lease.wait_for(kSilence) == std::future_status::ready) return lease.get();
+  if (lease.wait_for(kQuietWait) == std::future_status::ready) return lease.get();
   if (wish_.telling == LockWish::Telling::kRemarks) {
     const QueueWatch watch(session, wish_.path,
                            [tell = tell_, id = session.id(),
@@ -140,7 +140,7 @@ Result<Lease> LockTenure::wait(const Session& session, std::stop_token stop) con
     return lease.get();
   }
   WaitingLine line(session, wish_.path, wish_.job);
-  while (lease.wait_for(kLookAgain) != std::future_status::ready) line.refresh();
+  while (lease.wait_for(kRefresh) != std::future_status::ready) line.refresh();
   return lease.get();
 }
 

@@ -39,13 +39,13 @@ namespace latchkey::app {
 namespace {
 
 /// Every subcommand, in the order of the help, in groups.
-struct Row {
+struct Subcommand {
   std::string_view name;
   const char* group;
   Command (*add)(CLI::App&);
 };
 
-constexpr Row kTable[] = {
+constexpr Subcommand kTable[] = {
     {"run", "Commands under a lock", add_run},
     {"once", "Commands under a lock", add_once},
     {"elect", "Commands under a lock", add_elect},
@@ -75,9 +75,9 @@ constexpr const char* kFooter =
 /// options are a good part of its start.
 std::vector<Command> add_commands(CLI::App& app, std::string_view named) {
   // The manual is made of all.
-  const bool one = named != "generate" && std::ranges::count(kTable, named, &Row::name) == 1;
+  const bool one = named != "generate" && std::ranges::count(kTable, named, &Subcommand::name) == 1;
   std::vector<Command> commands;
-  for (const Row& row : kTable) {
+  for (const Subcommand& row : kTable) {
     if (one && row.name != named) continue;
     commands.push_back(row.add(app));
     commands.back().app->group(row.group);
@@ -109,7 +109,7 @@ std::optional<int> status_fd_in(const std::vector<std::string>& words) {
 }
 
 /// What is wrong with the command line, and where to read on.
-int complain(const CLI::App& app, const CLI::ParseError& error,
+int explain_misuse(const CLI::App& app, const CLI::ParseError& error,
              const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   for (const CLI::App* parsed : app.get_subcommands()) command = parsed;
@@ -198,7 +198,7 @@ int run(int argc, char** argv) {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return complain(app, error, words);
+    return explain_misuse(app, error, words);
   }
   const auto chosen = std::find_if(commands.begin(), commands.end(),
                                    [](const Command& one) { return one.app->parsed(); });

@@ -30,7 +30,7 @@ struct RunOptions : CommandOptions {
   std::int64_t min_hold_ms = 0;
 };
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Examples:\n"
     "  latchkey run backup -- ./backup.sh /srv       wait for the lock, then run\n"
     "  latchkey run -n nightly ./report.sh           exit 1 at once if it is taken\n"
@@ -69,7 +69,7 @@ void add_options(CLI::App& command, RunOptions& options) {
   add_duration_or_zero(command, "--min-hold", options.min_hold_ms, "TIME",
                        "Hold at least this long, so that a quick job is not run by every host");
   add_text(command, "--reason", options.reason, "TEXT", "What for, for those who look");
-  command.footer(kExamples);
+  command.footer(kRunExamples);
 }
 
 /// Two names may be one lock. What is no name is told later.

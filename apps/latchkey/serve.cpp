@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kFailed = 1;
 
-constexpr const char* kExamples =
+constexpr const char* kServeExamples =
     "Examples:\n"
     "  latchkey serve\n"
     "  latchkey serve --data /var/lib/latchkey\n"
@@ -215,7 +215,7 @@ int run_serve(const ServeOptions& asked) {
 Command add_serve(CLI::App& app) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app.add_subcommand("serve", "Run a ZooKeeper-compatible server");
-  command->footer(kExamples);
+  command->footer(kServeExamples);
   add_serve_options(*command, *options);
   return {command, [options] { return run_serve(*options); }};
 }

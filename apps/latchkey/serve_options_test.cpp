@@ -22,13 +22,13 @@ using testing::HasSubstr;
 using Options = ServerOptions;
 
 /// An option, a value that is not its default, and how to see that the server is told it.
-struct Row {
+struct OptionRow {
   std::string name;
   std::string value;  ///< Empty: a flag.
   bool (*told)(const Options&);
 };
 
-const Row kRows[] = {
+const OptionRow kRows[] = {
     {"data", "/d", [](const Options& it) { return it.data_folder == "/d"; }},
     {"cut-damage", "",
      [](const Options& it) { return it.on_damage == ServerOptions::Damage::kCut; }},
@@ -90,7 +90,7 @@ class Serve {
     }
     return {};
   }
-  [[nodiscard]] bool told(const Row& row) const { return row.told(server_options(asked_)); }
+  [[nodiscard]] bool told(const OptionRow& row) const { return row.told(server_options(asked_)); }
   [[nodiscard]] const ServeOptions& asked() const { return asked_; }
   [[nodiscard]] const CLI::App& app() const { return app_; }
 
@@ -107,13 +107,13 @@ TEST(ServeOptions, EveryOneStandsInTheTableOfThisTest) {
   }
   // The last one only says that there is to be no folder.
   std::set<std::string> tested = {"help", "config", "memory"};
-  for (const Row& row : kRows) tested.insert(row.name);
+  for (const OptionRow& row : kRows) tested.insert(row.name);
 
   EXPECT_EQ(there, tested) << "add a row for each option";
 }
 
 TEST(ServeOptions, EveryOneReachesTheServerFromTheCommandLine) {
-  for (const Row& row : kRows) {
+  for (const OptionRow& row : kRows) {
     Serve serve;
     EXPECT_FALSE(serve.told(row)) << row.name << ": the value is the default";
 
@@ -128,7 +128,7 @@ TEST(ServeOptions, EveryOneReachesTheServerFromTheCommandLine) {
 TEST(ServeOptions, EveryOneReachesTheServerFromAConfigurationFile) {
   const storage::TempFolder folder;
   const std::string file = (folder.path() / "serve.conf").string();
-  for (const Row& row : kRows) {
+  for (const OptionRow& row : kRows) {
     Serve serve;
     std::ofstream(file) << row.name << " = " << (row.value.empty() ? "yes" : row.value) << '\n';
 

@@ -9,7 +9,7 @@
 namespace latchkey::app {
 namespace {
 
-struct News {
+struct Change {
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<Result<void>> outcome;  // Guarded by mutex.
@@ -19,7 +19,7 @@ struct News {
 
 Result<void> wait_until(const Session& session, const std::string& path,
                         const std::function<bool(const Queue&)>& done, Deadline deadline) {
-  const auto news = std::make_shared<News>();
+  const auto news = std::make_shared<Change>();
   const QueueWatch watch(session, path, [news, done](const Result<Queue>& queue) {
     if (queue && !done(*queue)) return;
     const std::lock_guard lock(news->mutex);

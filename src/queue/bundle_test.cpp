@@ -5,14 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "queue/node_name.hpp"
+#include "queue/test_answers.hpp"
 
 // All orders of messages and troubles are in tests/scenario/multi_exploration_test.cpp.
 namespace latchkey::queue {
 namespace {
-
-constexpr Answer kOk{};
-constexpr Answer kMaybe{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
-constexpr Answer no(Code code) { return {Answer::Kind::kNo, code}; }
 
 /// Two members, "/x" and "/y".
 class BundleTest : public testing::Test {

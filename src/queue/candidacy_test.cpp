@@ -7,10 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace latchkey::queue {
+namespace latchkey::queue::candidacy {
 namespace {
 
-using namespace candidacy;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -456,4 +455,4 @@ TEST(Candidacy, H75_ResigningAndLosingInEveryOrderForLonger) {
 }
 
 }  // namespace
-}  // namespace latchkey::queue
+}  // namespace latchkey::queue::candidacy

@@ -6,10 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace latchkey::queue {
+namespace latchkey::queue::hand_over {
 namespace {
 
-using namespace hand_over;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -75,7 +74,7 @@ struct Rig {
 
   template <class Action>
   [[nodiscard]] std::string text(const Action& action) const {
-    return queue::text(action);
+    return hand_over::text(action);
   }
   [[nodiscard]] std::string text(const RingAt& ring) const {
     return "ring in " + std::to_string((ring.at - now) / 1us) + " us";
@@ -419,4 +418,4 @@ TEST(LocalLine, H50_AKeptLockIsGivenUpWithTheLastWhoWaitsForIt) {
 }
 
 }  // namespace
-}  // namespace latchkey::queue
+}  // namespace latchkey::queue::hand_over

@@ -6,10 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace latchkey::queue {
+#include "queue/test_answers.hpp"
+
+namespace latchkey::queue::lock_delay {
 namespace {
 
-using namespace lock_delay;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -53,7 +54,6 @@ std::string text(const Lose& lose) { return "lose: " + std::string(name(lose.cod
 std::string text(const Done&) { return "done"; }
 
 constexpr Answer kMaybe{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
-constexpr Answer no(Code code) { return {Answer::Kind::kNo, code}; }
 
 /// A claim of entry 7 under a delay of ten seconds, the time and a lease.
 struct Rig {
@@ -336,4 +336,4 @@ TEST(LockDelay, H09_WhatGoesWhileTheHolderIsToldNeedNotBeGivenUp) {
 }
 
 }  // namespace
-}  // namespace latchkey::queue
+}  // namespace latchkey::queue::lock_delay

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "queue/test_answers.hpp"
+
 namespace latchkey::queue {
 namespace {
 
 using Next = ParentMaker::Next;
 
-constexpr Answer kOk{};
 constexpr Answer kMissing{Answer::Kind::kNo, Code::kNoNode};
 
 TEST(ParentMaker, TriesTheDirectoryItselfFirst) {

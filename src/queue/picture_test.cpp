@@ -29,7 +29,7 @@ std::string ours(const std::string& tag, const std::string& number) {
   return "_c_" + kGuid + number.back() + "-" + tag + "000000000" + number;
 }
 
-const std::string kHex = "0123456789abcdef0123456789abcdef";
+const std::string kGuidHex = "0123456789abcdef0123456789abcdef";
 
 Child child(std::string node, std::int64_t czxid = 7, std::int64_t session = 99) {
   Stat stat{.czxid = czxid, .ctime_ms = 1'000, .ephemeral_owner = session};
@@ -170,9 +170,9 @@ TEST(Picture, ForeignChildrenComeLast) {
 TEST(Picture, EveryDialectHasAName) {
   const std::vector<std::pair<std::string, std::string>> names = {
       {ours("lock-", "1"), "curator"},
-      {kHex + "__lock__0000000001", "kazoo"},
-      {kHex + "-lock-0000000001", "kazoo"},
-      {"_c_" + kHex + "-lock-0000000001", "go"},
+      {kGuidHex + "__lock__0000000001", "kazoo"},
+      {kGuidHex + "-lock-0000000001", "kazoo"},
+      {"_c_" + kGuidHex + "-lock-0000000001", "go"},
       {"x-72057594037927936-0000000001", "zookeeper"},
       {"n_0000000001", "zookeeper"},
       {"LOCKNODE0000000001", "pegasus"},
@@ -186,13 +186,13 @@ TEST(Picture, EveryDialectHasAName) {
 
 TEST(Picture, WarnsOfStockKazooBesideAnybodyElse) {
   for (const std::string& other :
-       {ours("lock-", "1"), "_c_" + kHex + "-lock-0000000001", kHex + "-lock-0000000001",
+       {ours("lock-", "1"), "_c_" + kGuidHex + "-lock-0000000001", kGuidHex + "-lock-0000000001",
         ours("__READ__", "1"), ours("latch-", "1")}) {
-    EXPECT_THAT(look({other, kHex + "__lock__0000000002"}).warnings,
+    EXPECT_THAT(look({other, kGuidHex + "__lock__0000000002"}).warnings,
                 ElementsAre(HasSubstr("interop/kazoo")))
         << other;
   }
-  EXPECT_THAT(look({kHex + "__lock__0000000001", kHex + "__rlock__0000000002"}).warnings,
+  EXPECT_THAT(look({kGuidHex + "__lock__0000000001", kGuidHex + "__rlock__0000000002"}).warnings,
               IsEmpty());
 }
 
@@ -206,14 +206,14 @@ TEST(Picture, WarnsOfLocksOfDifferentKinds) {
 }
 
 TEST(Picture, ClientsWhoSeeEachOtherAreNothingToWorryAbout) {
-  EXPECT_THAT(look({ours("lock-", "1"), "_c_" + kHex + "-lock-0000000002",
-                    kHex + "-lock-0000000003", "lock-0000000004"})
+  EXPECT_THAT(look({ours("lock-", "1"), "_c_" + kGuidHex + "-lock-0000000002",
+                    kGuidHex + "-lock-0000000003", "lock-0000000004"})
                   .warnings,
               IsEmpty());
 }
 
 TEST(Picture, WarnsOfNamesOnWhichGoStumbles) {
-  const std::string go = "_c_" + kHex + "-lock-0000000001";
+  const std::string go = "_c_" + kGuidHex + "-lock-0000000001";
   EXPECT_THAT(look({go, "readme"}).warnings, ElementsAre(HasSubstr("go-zookeeper")));
   EXPECT_THAT(look({go, ours("jobs_lock_", "2")}).warnings, ElementsAre(HasSubstr("go-zookeeper")));
   EXPECT_THAT(look({ours("lock-", "1"), "readme"}).warnings, IsEmpty());

@@ -6,10 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace latchkey::queue {
+namespace latchkey::queue::reentrance {
 namespace {
 
-using namespace reentrance;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -171,4 +170,4 @@ TEST(Reentrance, AWishGoesWithTheClaimItWasAbout) {
 }
 
 }  // namespace
-}  // namespace latchkey::queue
+}  // namespace latchkey::queue::reentrance

@@ -2,14 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "queue/test_answers.hpp"
+
 namespace latchkey::queue {
 namespace {
 
-using Next = Traces::Next;
-
-constexpr Answer kOk{};
-constexpr Answer kMaybe{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
-constexpr Answer no(Code code) { return {Answer::Kind::kNo, code}; }
+using TracesNext = Traces::Next;
 
 // ---- The answers of a search --------------------------------------------------------------------
 
@@ -75,7 +73,7 @@ TEST_F(TracesTest, OnlyWhatCarriesOurGuidAndIsNotKnownIsATrace) {
 TEST_F(TracesTest, H04_AStrangerWithOurGuidIsRememberedAndNotLookedAtAgain) {
   collect({mine(1)});
   look();
-  EXPECT_EQ(traces_.looked({1, kOk, false, 101}), Next::kSettle);
+  EXPECT_EQ(traces_.looked({1, kOk, false, 101}), TracesNext::kSettle);
 
   const Traces::Found found = traces_.settle();
   EXPECT_TRUE(found.foreign);
@@ -87,8 +85,8 @@ TEST_F(TracesTest, H04_AStrangerWithOurGuidIsRememberedAndNotLookedAtAgain) {
 TEST_F(TracesTest, WhatIsOursComesInTheOrderOfItsNumbers) {
   collect({mine(7), mine(2)});
   look();
-  EXPECT_EQ(traces_.looked({1, kOk, true, 107}), Next::kWait);
-  EXPECT_EQ(traces_.looked({2, kOk, true, 102}), Next::kSettle);
+  EXPECT_EQ(traces_.looked({1, kOk, true, 107}), TracesNext::kWait);
+  EXPECT_EQ(traces_.looked({2, kOk, true, 102}), TracesNext::kSettle);
 
   const Traces::Found found = traces_.settle();
   ASSERT_EQ(found.ours.size(), 2U);
@@ -101,7 +99,7 @@ TEST_F(TracesTest, WhatIsOursComesInTheOrderOfItsNumbers) {
 TEST_F(TracesTest, WhatIsGoneWhenLookedAtWasPerhapsOurs) {
   collect({mine(1)});
   look();
-  EXPECT_EQ(traces_.looked({1, no(Code::kNoNode)}), Next::kSettle);
+  EXPECT_EQ(traces_.looked({1, no(Code::kNoNode)}), TracesNext::kSettle);
 
   const Traces::Found found = traces_.settle();
   EXPECT_TRUE(found.gone);
@@ -112,7 +110,7 @@ TEST_F(TracesTest, ALookWhoseAnswerWasLostIsRepeatedAndNoOther) {
   collect({mine(1), mine(2)});
   look();
 
-  EXPECT_EQ(traces_.looked({1, kMaybe}), Next::kLookAgain);
+  EXPECT_EQ(traces_.looked({1, kMaybe}), TracesNext::kLookAgain);
 
   EXPECT_EQ(look(), std::vector{mine(1)});
 }
@@ -120,7 +118,7 @@ TEST_F(TracesTest, ALookWhoseAnswerWasLostIsRepeatedAndNoOther) {
 TEST_F(TracesTest, ALookThatIsRefusedProvesNothing) {
   collect({mine(1)});
   look();
-  EXPECT_EQ(traces_.looked({1, no(Code::kNotAuthorized)}), Next::kUnclear);
+  EXPECT_EQ(traces_.looked({1, no(Code::kNotAuthorized)}), TracesNext::kUnclear);
 }
 
 TEST_F(TracesTest, AnAnswerToAnEarlierLookIsNoAnswer) {
@@ -128,9 +126,9 @@ TEST_F(TracesTest, AnAnswerToAnEarlierLookIsNoAnswer) {
   look();
   collect({mine(1)});
   look();
-  EXPECT_EQ(traces_.looked({1, kOk, true, 101}), Next::kWait);
-  EXPECT_EQ(traces_.looked({0, kOk, true, 101}), Next::kWait);
-  EXPECT_EQ(traces_.looked({2, kOk, true, 101}), Next::kSettle);
+  EXPECT_EQ(traces_.looked({1, kOk, true, 101}), TracesNext::kWait);
+  EXPECT_EQ(traces_.looked({0, kOk, true, 101}), TracesNext::kWait);
+  EXPECT_EQ(traces_.looked({2, kOk, true, 101}), TracesNext::kSettle);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 namespace latchkey::recipes {
 namespace {
 
-using Answer = Result<std::shared_ptr<Hold>>;
+using LockAnswer = Result<std::shared_ptr<Hold>>;
 
-Result<Lease> to_lease(const Order& order, Answer answer) {
+Result<Lease> to_lease(const Order& order, LockAnswer answer) {
   if (!answer) return answer.error();
   return Lease(Hold::keep_session(order.recipe->host(), std::move(*answer)));
 }
@@ -72,18 +72,18 @@ class Waiter final : public session::Host::Task {
 
   void run(session::Machine& machine, Instant) noexcept override {
     const auto hold = Hold::begin(*order_.recipe, machine, order_.wait, order_.deadline,
-                                  [this](Answer result) { slot_.set(std::move(result)); });
+                                  [this](LockAnswer result) { slot_.set(std::move(result)); });
     // With its answer the thread may have gone on, and we with it.
     if (hold->is_waiting()) hold_ = hold;
   }
   void cancel() {
     if (const auto hold = hold_.lock()) hold->cancel(Code::kCancelled);
   }
-  [[nodiscard]] base::Slot<Answer>& slot() { return slot_; }
+  [[nodiscard]] base::Slot<LockAnswer>& slot() { return slot_; }
 
  private:
   const Order& order_;
-  base::Slot<Answer> slot_;
+  base::Slot<LockAnswer> slot_;
   std::weak_ptr<Hold> hold_;
 };
 
@@ -122,14 +122,14 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
       if (!allowed) return answer(allowed.error());
       const auto hold =
           Hold::begin(*order_->recipe, machine, order_->wait, order_->deadline,
-                      [self = shared_from_this()](Answer result) { self->answer(result); });
+                      [self = shared_from_this()](LockAnswer result) { self->answer(result); });
       hold_ = hold;
       if (cancelled_) hold->cancel(Code::kCancelled);
     });
   }
 
   /// Session strand only.
-  void answer(Answer result) {
+  void answer(LockAnswer result) {
     // A Lease from here on: should nobody ever run the task, it lets go.
     auto lease = std::make_shared<Result<Lease>>(to_lease(*order_, std::move(result)));
     host().post([self = shared_from_this(), lease = std::move(lease)] { self->deliver(lease); });

@@ -15,12 +15,12 @@ using wire::Err;
 using wire::Op;
 
 /// A time-out that divides without a rest: a heartbeat is 2 s, a quarter 3 s.
-constexpr seconds kT(12);
-constexpr milliseconds kLease = kT - kT / 4 - kT / 6 - milliseconds(120);
+constexpr seconds kTimeout(12);
+constexpr milliseconds kLease = kTimeout - kTimeout / 4 - kTimeout / 6 - milliseconds(120);
 
 class MachineLease : public testing::Test {
  protected:
-  void SetUp() override { rig.open(kT); }
+  void SetUp() override { rig.open(kTimeout); }
 
   /// Proves the session with a write and its answer, without any delay.
   void prove() {
@@ -29,7 +29,7 @@ class MachineLease : public testing::Test {
   }
   [[nodiscard]] Duration left() const { return rig.machine.lease().deadline() - rig.now; }
 
-  Rig rig{MachineOptions{.timeout = kT}};
+  Rig rig{MachineOptions{.timeout = kTimeout}};
   Listener holder;
 };
 
@@ -117,7 +117,7 @@ TEST_F(MachineLease, H10_AProofThatComesTooLateDoesNotStartANewLease) {
 }
 
 TEST_F(MachineLease, H11_MembersMakeHeartbeatsGoThroughTheLeader) {
-  rig.pass(kT / 3);
+  rig.pass(kTimeout / 3);
   EXPECT_THAT(rig.ops(), ElementsAre(Op::kPing));
   rig.answer_all();
 
@@ -132,7 +132,7 @@ TEST_F(MachineLease, H11_TheLastMemberToLeaveEndsThat) {
   const auto id = rig.machine.join(holder);
   rig.machine.leave(id);
 
-  rig.pass(kT / 3);
+  rig.pass(kTimeout / 3);
 
   EXPECT_THAT(rig.ops(), ElementsAre(Op::kPing));
   EXPECT_THAT(holder.story, ElementsAre());
@@ -149,7 +149,7 @@ TEST_F(MachineLease, H11_AReadDoesNotPutOffTheNextProof) {
   }
 
   EXPECT_THAT(holder.story, Not(ElementsAre()));
-  EXPECT_LE(rig.now, proven + kT / 6 + milliseconds(500));
+  EXPECT_LE(rig.now, proven + kTimeout / 6 + milliseconds(500));
 }
 
 TEST_F(MachineLease, H11_ARefusalTheServerCanGiveByItselfProvesNothing) {
@@ -177,7 +177,7 @@ TEST_F(MachineLease, H11_SyncsEveryHeartbeatKeepItAliveForEver) {
     rig.now += milliseconds(20);
     rig.machine.advance(rig.now);
     rig.answer_all();
-    EXPECT_GT(left(), kT / 3);
+    EXPECT_GT(left(), kTimeout / 3);
   });
 
   EXPECT_THAT(holder.story, Not(Contains("lease over")));
@@ -193,48 +193,48 @@ TEST_F(MachineLease, H13_APauseBeforeTheProofIsPartOfTheDoubt) {
 
   prove();
 
-  EXPECT_EQ(left(), kT - kT / 4 - seconds(7) - milliseconds(120));
+  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - seconds(7) - milliseconds(120));
 }
 
 TEST_F(MachineLease, H13_IdlePingsAreSuchAPauseToo) {
-  rig.pass(kT / 3);
+  rig.pass(kTimeout / 3);
   rig.answer_all();
-  rig.pass(kT / 6);
+  rig.pass(kTimeout / 6);
 
   prove();
-  EXPECT_EQ(left(), kT - kT / 4 - kT / 3 - milliseconds(120)) << "the pause before the ping counts";
+  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - kTimeout / 3 - milliseconds(120)) << "the pause before the ping counts";
   rig.machine.join(holder);
-  rig.pass(kT / 3, [&] { rig.answer_all(); });
+  rig.pass(kTimeout / 3, [&] { rig.answer_all(); });
   rig.answer_all();
 
   EXPECT_EQ(left(), kLease) << "by now it is too long ago";
 }
 
 TEST_F(MachineLease, H13_APingThatWasHeldUpMayHaveComeAfterTheLastTouch) {
-  rig.pass(kT / 3);
+  rig.pass(kTimeout / 3);
   ASSERT_THAT(rig.ops(), ElementsAre(Op::kPing));
   rig.now += milliseconds(3'500);
   rig.machine.advance(rig.now);
 
   prove();
 
-  EXPECT_EQ(left(), kT - kT / 4 - kT / 3 - milliseconds(3'500) - milliseconds(120))
+  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - kTimeout / 3 - milliseconds(3'500) - milliseconds(120))
       << "the pause before the ping, and its way";
 }
 
 TEST_F(MachineLease, H13_ACredentialIsNoSignOfLife) {
-  rig.pass(kT / 3);
+  rig.pass(kTimeout / 3);
   rig.answer_all();
-  rig.pass(kT / 6);
+  rig.pass(kTimeout / 6);
   rig.add_credential("u:p");
   rig.answer_all();
-  rig.pass(kT / 6);
+  rig.pass(kTimeout / 6);
   EXPECT_THAT(rig.ops(), ElementsAre(Op::kPing)) << "it does not put off the next ping either";
   rig.answer_all();
 
   prove();
 
-  EXPECT_EQ(left(), kT - kT / 4 - kT / 3 - milliseconds(120))
+  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - kTimeout / 3 - milliseconds(120))
       << "the leader may not have heard of us between the two pings";
 }
 
@@ -242,14 +242,14 @@ TEST_F(MachineLease, H13_ARestoreThatWasHeldUpMayHaveComeAfterTheLastTouch) {
   rig.submit(get_call("/a", rig.watcher()));
   rig.answer_all();
   rig.cut();
-  rig.accept(kT);
+  rig.accept(kTimeout);
   ASSERT_THAT(rig.ops(), ElementsAre(Op::kSetWatches));
   rig.now += milliseconds(3'300);
   rig.machine.advance(rig.now);
 
   prove();
 
-  EXPECT_EQ(left(), kT - kT / 4 - 2 * milliseconds(3'300) - milliseconds(120))
+  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - 2 * milliseconds(3'300) - milliseconds(120))
       << "the pause before the proof, and the way of the restore";
 }
 
@@ -257,7 +257,7 @@ TEST_F(MachineLease, H13_ALateTickFindsTheLeaseOver) {
   prove();
   rig.machine.join(holder);
 
-  rig.leap(2 * kT);
+  rig.leap(2 * kTimeout);
 
   EXPECT_THAT(holder.story, Contains("lease over"));
 }
@@ -266,12 +266,12 @@ TEST_F(MachineLease, H13_ALateTickGivesTheServersBytesAChance) {
   prove();
   rig.machine.join(holder);
 
-  rig.leap(2 * kT);
+  rig.leap(2 * kTimeout);
   EXPECT_EQ(rig.machine.state(), SessionState::kConnected);
   ASSERT_THAT(rig.ops(), ElementsAre(Op::kSync));
   rig.answer_all();
   EXPECT_EQ(rig.machine.state(), SessionState::kConnected);
-  rig.pass(kT);
+  rig.pass(kTimeout);
 
   EXPECT_EQ(rig.machine.state(), SessionState::kSuspended) << "but not for ever";
 }
@@ -322,7 +322,7 @@ TEST_F(MachineLease, ANewLeaseCanBeLostAgain) {
   rig.leap(kLease);
   EXPECT_THAT(holder.story, ElementsAre("lease over"));
   rig.pass(milliseconds(100));  // The attempt under way was given up too; the next one succeeds.
-  rig.accept(kT);
+  rig.accept(kTimeout);
   prove();
   holder.story.clear();
 
@@ -344,7 +344,7 @@ TEST_F(MachineLease, H12_MembersHearThatALeaseThatWasOverIsProvenForAWhile) {
   rig.answer_all();
   ASSERT_GT(left(), Duration{});
   EXPECT_EQ(waiter.proven, 0) << "after such a silence the next answer may be as late";
-  rig.pass(kT / 2, [&] { rig.answer_all(); });
+  rig.pass(kTimeout / 2, [&] { rig.answer_all(); });
   const int told = waiter.proven;
   EXPECT_GE(told, 1);
   prove();
@@ -356,23 +356,23 @@ TEST_F(MachineLease, H09_WhatASilenceLeftOfTheLeaseIsProvenBeforeItEnds) {
   prove();
   rig.machine.join(holder);
   // A heartbeat is answered so late that less than a heartbeat is left.
-  rig.pass(kT / 6);
-  rig.leap(kLease - kT / 4);
+  rig.pass(kTimeout / 6);
+  rig.leap(kLease - kTimeout / 4);
   rig.answer_all();
   ASSERT_GT(left(), Duration{});
-  ASSERT_LT(left(), kT / 6);
+  ASSERT_LT(left(), kTimeout / 6);
 
-  rig.pass(kT, [&] { rig.answer_all(); });
+  rig.pass(kTimeout, [&] { rig.answer_all(); });
 
   EXPECT_THAT(holder.story, Not(Contains("lease over")));
-  EXPECT_GT(left(), kT / 3);
+  EXPECT_GT(left(), kTimeout / 3);
 }
 
 TEST_F(MachineLease, AServerThatIsSilentIsAskedABoundedNumberOfTimes) {
   prove();
   rig.machine.join(holder);
 
-  rig.pass(kT / 2);
+  rig.pass(kTimeout / 2);
 
   EXPECT_LE(rig.ops().size(), 8U);
 }
@@ -383,7 +383,7 @@ TEST_F(MachineLease, AfterAReconnectTheFirstProofIsAskedForAtOnce) {
   rig.down();
   rig.leap(seconds(2));
 
-  rig.accept(kT);
+  rig.accept(kTimeout);
 
   EXPECT_THAT(rig.ops(), ElementsAre(Op::kSync));
 }
@@ -409,25 +409,25 @@ TEST_F(MachineLease, AMemberMayLeaveFromItsOwnCallback) {
 TEST_F(MachineLease, TheCadenceIsASixthWithMembersAndAThirdWithout) {
   std::vector<Duration> pings;
   Instant last = rig.now;
-  rig.pass(kT, [&] {
+  rig.pass(kTimeout, [&] {
     if (rig.requests.empty()) return;
     pings.push_back(rig.now - last);
     last = rig.now;
     rig.answer_all();
   });
-  EXPECT_THAT(pings, ElementsAre(kT / 3, kT / 3, kT / 3));
+  EXPECT_THAT(pings, ElementsAre(kTimeout / 3, kTimeout / 3, kTimeout / 3));
   prove();
   rig.machine.join(holder);
   std::vector<Duration> syncs;
   last = rig.now;
-  rig.pass(kT / 2, [&] {
+  rig.pass(kTimeout / 2, [&] {
     if (rig.requests.empty()) return;
     syncs.push_back(rig.now - last);
     last = rig.now;
     rig.answer_all();
   });
 
-  EXPECT_THAT(syncs, ElementsAre(kT / 6, kT / 6, kT / 6));
+  EXPECT_THAT(syncs, ElementsAre(kTimeout / 6, kTimeout / 6, kTimeout / 6));
 }
 
 }  // namespace

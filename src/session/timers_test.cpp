@@ -12,15 +12,15 @@
 namespace latchkey::session {
 namespace {
 
-Instant at(int seconds) { return Instant(std::chrono::seconds(seconds)); }
+Instant at(int after_seconds) { return Instant(std::chrono::seconds(after_seconds)); }
 
 class TimersTest : public testing::Test {
  protected:
-  Timers::Id add(int seconds, char what) {
-    return timers.add(at(seconds), [this, what] { done += what; });
+  Timers::Id add(int after_seconds, char what) {
+    return timers.add(at(after_seconds), [this, what] { done += what; });
   }
-  void run(int seconds) {
-    while (auto task = timers.due(at(seconds))) (*task)();
+  void run(int after_seconds) {
+    while (auto task = timers.due(at(after_seconds))) (*task)();
   }
 
   Timers timers;

@@ -12,17 +12,17 @@ namespace {
 using Events = std::vector<History::Event>;
 using Image = std::map<std::string, std::string>;
 
-const FileJournalOptions kSmall{.segment_bytes = 3072, .fold_bytes = 1, .spare = Spare::kInAppend};
+const FileJournalOptions kOneSegment{.segment_bytes = 3072, .fold_bytes = 1, .spare = Spare::kInAppend};
 
-struct Opened {
+struct Reopened {
   Result<std::unique_ptr<FileJournal>> journal;
   Events events;
 };
 
-Opened open(const Image& image) {
+Reopened open(const Image& image) {
   SimDisk disk(image);
   History state;
-  auto journal = FileJournal::open(disk.files(), kSmall, state);
+  auto journal = FileJournal::open(disk.files(), kOneSegment, state);
   return {std::move(journal), state.events};
 }
 
@@ -30,18 +30,18 @@ enum class Stop { kCrash, kClose };
 
 /// A folder with a snapshot, a finished segment and one that is being filled, and all that is in
 /// it.
-struct Story {
+struct Written {
   Image image;
   Events events;
 };
 
-void append(Journal& journal, const Events& batch, Story& story) {
+void append(Journal& journal, const Events& batch, Written& story) {
   ASSERT_TRUE(journal.append(entries_of(batch)));
   story.events.insert(story.events.end(), batch.begin(), batch.end());
 }
 
-Story write_story(Stop stop, const Events& last, const FileJournalOptions& options = kSmall) {
-  Story story;
+Written write_story(Stop stop, const Events& last, const FileJournalOptions& options = kOneSegment) {
+  Written story;
   SimDisk disk(1);
   History state;
   const auto journal = FileJournal::open(disk.files(), options, state);
@@ -75,9 +75,9 @@ const Events kLast{{300, std::string(700, 'x')}, {301, "end"}};
 
 TEST(Damage, H77_WhatIsWholeIsFedBack) {
   for (const Stop stop : {Stop::kCrash, Stop::kClose}) {
-    const Story story = write_story(stop, kLast);
+    const Written story = write_story(stop, kLast);
 
-    const Opened opened = open(story.image);
+    const Reopened opened = open(story.image);
 
     ASSERT_TRUE(opened.journal) << opened.journal.error();
     EXPECT_EQ(opened.events, story.events);
@@ -88,7 +88,7 @@ TEST(Damage, H77_WhatIsWholeIsFedBack) {
 
 /// The last batch breaks off at every byte, with zeros behind.
 TEST(Damage, H77_ATornTailIsCutAtEveryByte) {
-  const Story story = write_story(Stop::kCrash, kLast);
+  const Written story = write_story(Stop::kCrash, kLast);
   const std::string newest = newest_segment(story.image);
   const std::size_t end = end_of(story.image.at(newest));
   const Events before(story.events.begin(), story.events.end() - 2);
@@ -98,7 +98,7 @@ TEST(Damage, H77_ATornTailIsCutAtEveryByte) {
     image[newest].resize(cut);
     image[newest].resize(story.image.at(newest).size(), '\0');
 
-    const Opened opened = open(image);
+    const Reopened opened = open(image);
 
     ASSERT_TRUE(opened.journal) << "cut at " << cut << ": " << opened.journal.error();
     ASSERT_EQ(opened.events, before) << "cut at " << cut;
@@ -109,13 +109,13 @@ TEST(Damage, H77_ATornTailIsCutAtEveryByte) {
 /// A segment has its full length before it has its name, so no crash makes it shorter.
 TEST(Damage, H77_ASegmentThatIsShorterThanItWasMadeIsRefused) {
   for (const Stop stop : {Stop::kCrash, Stop::kClose}) {
-    const Story story = write_story(stop, kLast);
+    const Written story = write_story(stop, kLast);
     const std::string newest = newest_segment(story.image);
     for (std::size_t size = 0; size < story.image.at(newest).size(); ++size) {
       Image image = story.image;
       image[newest].resize(size);
 
-      const Opened opened = open(image);
+      const Reopened opened = open(image);
 
       ASSERT_FALSE(opened.journal) << "cut at " << size;
       ASSERT_EQ(opened.journal.error(), Code::kDamaged) << "cut at " << size;
@@ -125,20 +125,20 @@ TEST(Damage, H77_ASegmentThatIsShorterThanItWasMadeIsRefused) {
 
 /// A batch that does not fit gets a segment that is long enough from the start.
 TEST(Damage, H77_ALongSegmentThatWasCutIsRefused) {
-  const Story story = write_story(Stop::kCrash, {{300, std::string(10'000, 'x')}});
+  const Written story = write_story(Stop::kCrash, {{300, std::string(10'000, 'x')}});
   const std::string newest = newest_segment(story.image);
   ASSERT_TRUE(open(story.image).journal);
   Image image = story.image;
-  image[newest].resize(kSmall.segment_bytes);
+  image[newest].resize(kOneSegment.segment_bytes);
 
-  const Opened opened = open(image);
+  const Reopened opened = open(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
 }
 
 TEST(Damage, H77_ATailWithAnySectorMissingIsCut) {
-  const Story story = write_story(Stop::kCrash, {{300, std::string(1200, '\0')}});
+  const Written story = write_story(Stop::kCrash, {{300, std::string(1200, '\0')}});
   const std::string newest = newest_segment(story.image);
   const std::size_t end = end_of(story.image.at(newest));
   const Events before(story.events.begin(), story.events.end() - 1);
@@ -150,7 +150,7 @@ TEST(Damage, H77_ATailWithAnySectorMissingIsCut) {
       image[newest].replace(end - (sector + 1) * kSector, kSector, kSector, '\0');
     }
 
-    const Opened opened = open(image);
+    const Reopened opened = open(image);
 
     ASSERT_TRUE(opened.journal) << missing << ": " << opened.journal.error();
     EXPECT_EQ(opened.events, before) << missing;
@@ -159,7 +159,7 @@ TEST(Damage, H77_ATailWithAnySectorMissingIsCut) {
 }
 
 /// Every flipped bit of a file is refused, or it lies where nothing was stored.
-void flip_every_bit(const Story& story, const std::string& name) {
+void flip_every_bit(const Written& story, const std::string& name) {
   const std::string& bytes = story.image.at(name);
   const std::size_t end = end_of(bytes);
   std::size_t refused = 0;
@@ -167,7 +167,7 @@ void flip_every_bit(const Story& story, const std::string& name) {
     Image image = story.image;
     image[name][bit / 8] = static_cast<char>(image[name][bit / 8] ^ (1 << bit % 8));
 
-    const Opened opened = open(image);
+    const Reopened opened = open(image);
 
     if (opened.journal) {
       ASSERT_GE(bit / 8, end) << name << " bit " << bit << " was accepted";
@@ -185,7 +185,7 @@ void flip_every_bit(const Story& story, const std::string& name) {
 }
 
 /// A snapshot, two finished segments and the newest one, each as short as can be.
-Story short_story(Stop stop) {
+Written short_story(Stop stop) {
   return write_story(stop, {{300, "the last one"}},
                      {.segment_bytes = 2048, .fold_bytes = 1, .spare = Spare::kInAppend});
 }
@@ -198,28 +198,28 @@ std::string oldest(const Image& image, FileKind kind) {
 }
 
 TEST(Damage, H77_AnyFlippedBitOfASnapshotIsRefused) {
-  const Story story = short_story(Stop::kCrash);
+  const Written story = short_story(Stop::kCrash);
   flip_every_bit(story, oldest(story.image, FileKind::kSnapshot));
 }
 
 TEST(Damage, H77_AnyFlippedBitOfAFinishedSegmentIsRefusedOrHarmless) {
-  const Story story = short_story(Stop::kCrash);
+  const Written story = short_story(Stop::kCrash);
   ASSERT_NE(oldest(story.image, FileKind::kJournal), newest_segment(story.image));
   flip_every_bit(story, oldest(story.image, FileKind::kJournal));
 }
 
 TEST(Damage, H77_AnyFlippedBitAfterACrashIsRefusedOrHarmless) {
-  const Story story = short_story(Stop::kCrash);
+  const Written story = short_story(Stop::kCrash);
   flip_every_bit(story, newest_segment(story.image));
 }
 
 TEST(Damage, H77_AnyFlippedBitAfterACloseIsRefusedOrHarmless) {
-  const Story story = short_story(Stop::kClose);
+  const Written story = short_story(Stop::kClose);
   flip_every_bit(story, newest_segment(story.image));
 }
 
 TEST(Damage, H77_AFlippedBitInALongLastBatchOfZerosIsRefused) {
-  const Story story = write_story(Stop::kCrash, {{300, std::string(1500, '\0')}});
+  const Written story = write_story(Stop::kCrash, {{300, std::string(1500, '\0')}});
   const std::string newest = newest_segment(story.image);
   const std::size_t end = end_of(story.image.at(newest));
 
@@ -232,19 +232,19 @@ TEST(Damage, H77_AFlippedBitInALongLastBatchOfZerosIsRefused) {
 }
 
 TEST(Damage, H77_ABatchInFrontOfOthersIsNotCutWhateverItLooksLike) {
-  const Story story = write_story(Stop::kCrash, kLast);
+  const Written story = write_story(Stop::kCrash, kLast);
   const std::string newest = newest_segment(story.image);
   Image image = story.image;
   image[newest].replace(kSector, kSector, kSector, '\0');
 
-  const Opened opened = open(image);
+  const Reopened opened = open(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
 }
 
 TEST(Damage, H77_AnEndMarkProtectsTheBatchBeforeIt) {
-  const Story story = write_story(Stop::kClose, kLast);
+  const Written story = write_story(Stop::kClose, kLast);
   const std::string newest = newest_segment(story.image);
   const std::size_t mark = end_of(story.image.at(newest)) - kSector;
   Image image = story.image;
@@ -254,13 +254,13 @@ TEST(Damage, H77_AnEndMarkProtectsTheBatchBeforeIt) {
 }
 
 TEST(Damage, H77_AMissingFileInTheChainIsNamed) {
-  const Story story = write_story(Stop::kClose, kLast);
+  const Written story = write_story(Stop::kClose, kLast);
   for (const auto& [name, bytes] : story.image) {
     if (!kind_of(name) || name == newest_segment(story.image)) continue;
     Image image = story.image;
     image.erase(name);
 
-    const Opened opened = open(image);
+    const Reopened opened = open(image);
 
     ASSERT_FALSE(opened.journal) << name;
     EXPECT_EQ(opened.journal.error(), Code::kDamaged);
@@ -270,7 +270,7 @@ TEST(Damage, H77_AMissingFileInTheChainIsNamed) {
 }
 
 TEST(Damage, H77_BatchesOfAnotherSegmentOrInAnotherOrderAreRefused) {
-  const Story story = write_story(Stop::kCrash, {{300, "the last one"}});
+  const Written story = write_story(Stop::kCrash, {{300, "the last one"}});
   const std::string newest = newest_segment(story.image);
   const std::string other = std::prev(story.image.find(newest))->first;
   const std::string& bytes = story.image.at(newest);
@@ -285,7 +285,7 @@ TEST(Damage, H77_BatchesOfAnotherSegmentOrInAnotherOrderAreRefused) {
   repeated[newest].replace(end_of(bytes), kSector, bytes, kSector, kSector);
 
   for (const Image& image : {from_another, swapped, dropped, repeated}) {
-    const Opened opened = open(image);
+    const Reopened opened = open(image);
     ASSERT_FALSE(opened.journal);
     EXPECT_EQ(opened.journal.error(), Code::kDamaged);
   }
@@ -296,7 +296,7 @@ TEST(Damage, H77_AnOlderBatchInThePlaceOfALaterOneIsRefused) {
   const auto go_on = [](const Image& image, const Events& events) {
     SimDisk disk(image);
     History state;
-    const auto journal = FileJournal::open(disk.files(), kSmall, state);
+    const auto journal = FileJournal::open(disk.files(), kOneSegment, state);
     for (const auto& event : events) EXPECT_TRUE((*journal)->append(entries_of({event})));
     return disk.content();
   };
@@ -309,27 +309,27 @@ TEST(Damage, H77_AnOlderBatchInThePlaceOfALaterOneIsRefused) {
   ASSERT_TRUE(open(now).journal);
   now[name].replace(end, kSector, once.at(name), end, kSector);
 
-  const Opened opened = open(now);
+  const Reopened opened = open(now);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
 }
 
 TEST(Damage, AFileUnderAnotherNameIsRefused) {
-  const Story story = write_story(Stop::kCrash, kLast);
+  const Written story = write_story(Stop::kCrash, kLast);
   const std::string newest = newest_segment(story.image);
   Image image = story.image;
   image[file_name(FileKind::kJournal, {77, 0, 1000})] = image[newest];
   image.erase(newest);
 
-  const Opened opened = open(image);
+  const Reopened opened = open(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_NE(opened.journal.error().message().find(newest), std::string::npos);
 }
 
 TEST(Damage, H79_ASnapshotWhoseItemsDoNotMatchTheirDigestIsRefused) {
-  const Story story = write_story(Stop::kClose, kLast);
+  const Written story = write_story(Stop::kClose, kLast);
   Image image = story.image;
   std::string& snapshot = image[oldest(image, FileKind::kSnapshot)];
   char* end_mark = snapshot.data() + snapshot.size() - kSector;
@@ -339,7 +339,7 @@ TEST(Damage, H79_ASnapshotWhoseItemsDoNotMatchTheirDigestIsRefused) {
   const auto salt = get_number<std::uint64_t>(&snapshot[16]);
   put_number(end_mark + end, checksum({end_mark, end}, salt));
 
-  const Opened opened = open(image);
+  const Reopened opened = open(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
@@ -355,13 +355,13 @@ void set_version(std::string& file, std::uint32_t version) {
 
 TEST(Damage, ANewerFormatIsRefusedPlainly) {
   for (const FileKind kind : {FileKind::kJournal, FileKind::kSnapshot}) {
-    const Story story = write_story(Stop::kClose, kLast);
+    const Written story = write_story(Stop::kClose, kLast);
     Image image = story.image;
     for (auto& [name, bytes] : image) {
       if (kind_of(name) == kind) set_version(bytes, kFormatVersion + 1);
     }
 
-    const Opened opened = open(image);
+    const Reopened opened = open(image);
 
     ASSERT_FALSE(opened.journal);
     EXPECT_EQ(opened.journal.error(), Code::kStorage);

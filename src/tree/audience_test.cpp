@@ -12,7 +12,7 @@
 namespace latchkey::tree {
 namespace {
 
-wire::WireAcl entry(std::int32_t permissions, std::string scheme, std::string id) {
+wire::WireAcl acl_entry(std::int32_t permissions, std::string scheme, std::string id) {
   return {{permissions, std::move(scheme), std::move(id)}};
 }
 
@@ -22,7 +22,7 @@ AclRef shared(AclList list) { return std::make_shared<const AclList>(std::move(l
 AclList strangers(int count) {
   AclList list;
   for (int i = 0; i < count; ++i) {
-    list.push_back(entry(kAllPermissions, "digest", "user" + std::to_string(i) + ":x"));
+    list.push_back(acl_entry(kAllPermissions, "digest", "user" + std::to_string(i) + ":x"));
   }
   return list;
 }
@@ -60,13 +60,13 @@ wire::WireAcl random_entry(base::Random& random) {
   const auto permissions = static_cast<std::int32_t>(random.below(32));
   const std::string number = std::to_string(random.below(40));
   switch (random.below(9)) {
-    case 0: return entry(permissions, "x509", "CN=" + number);
-    case 1: return entry(permissions, "digest", "user" + number + ":x");
-    case 2: return entry(permissions, "made-up", "user" + number + ":x");
-    case 3: return entry(permissions, "ip", "10.0.0.0/" + std::to_string(24 + random.below(9)));
-    case 4: return entry(permissions, "ip", "2001:db8::/" + std::to_string(100 + random.below(29)));
-    case 5: return entry(permissions, "ip", "::/" + std::to_string(80 + random.below(49)));
-    default: return entry(permissions, "ip", random_address(random));
+    case 0: return acl_entry(permissions, "x509", "CN=" + number);
+    case 1: return acl_entry(permissions, "digest", "user" + number + ":x");
+    case 2: return acl_entry(permissions, "made-up", "user" + number + ":x");
+    case 3: return acl_entry(permissions, "ip", "10.0.0.0/" + std::to_string(24 + random.below(9)));
+    case 4: return acl_entry(permissions, "ip", "2001:db8::/" + std::to_string(100 + random.below(29)));
+    case 5: return acl_entry(permissions, "ip", "::/" + std::to_string(80 + random.below(49)));
+    default: return acl_entry(permissions, "ip", random_address(random));
   }
 }
 
@@ -99,9 +99,9 @@ TEST(Audience, H92_SuperAndEverybodyHearEverything) {
   const std::vector<Identity> super{{"ip", "10.0.0.1"}, {"super", ""}};
   EXPECT_TRUE(Audience().may_hear(shared(list), 1, super));
   EXPECT_FALSE(Audience().may_hear(shared(list), 1, identities_of(1, 2)));
-  list.push_back(entry(kAllPermissions & ~kRead, "world", "anyone"));
+  list.push_back(acl_entry(kAllPermissions & ~kRead, "world", "anyone"));
   EXPECT_FALSE(Audience().may_hear(shared(list), 1, identities_of(1, 2)));
-  list.push_back(entry(kRead, "world", "anyone"));
+  list.push_back(acl_entry(kRead, "world", "anyone"));
   EXPECT_TRUE(Audience().may_hear(shared(list), 1, identities_of(1, 2)));
 }
 
@@ -118,7 +118,7 @@ TEST(Audience, H89_AListIsGoneThroughOnceForAllAndEachIsLookedUpOnce) {
     }
   }
 
-  // 64 for each that is found, 32 for each entry of the list.
+  // 64 for each that is found, 32 for each acl_entry of the list.
   EXPECT_EQ(audience.work(), 64U * kParts * kPeers + 64U * 100 * kPeers + 32U * 1'000);
 }
 
@@ -128,7 +128,7 @@ TEST(Audience, H92_NoListIsTakenForTheOneBeforeIt) {
   const std::vector<Identity> identities = identities_of(1, 2);
   for (int i = 0; i < 100; ++i) {
     AclList list = strangers(20);
-    if (i % 2 == 0) list.push_back(entry(kRead, "ip", "10.0.0.0/8"));
+    if (i % 2 == 0) list.push_back(acl_entry(kRead, "ip", "10.0.0.0/8"));
     ASSERT_EQ(audience.may_hear(shared(std::move(list)), 1, identities), i % 2 == 0);
   }
 }

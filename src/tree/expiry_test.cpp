@@ -20,7 +20,7 @@ using testing::UnorderedElementsAre;
 
 constexpr Duration kTick = seconds(2);
 /// Not on a tick, as life has it.
-constexpr Instant kStart{milliseconds(1'000'300)};
+constexpr Instant kExpiryStart{milliseconds(1'000'300)};
 
 class ExpiryTest : public testing::Test {
  protected:
@@ -29,15 +29,15 @@ class ExpiryTest : public testing::Test {
 
 TEST_F(ExpiryTest, NothingIsDueWithoutSessions) {
   EXPECT_EQ(expiry.next(), std::nullopt);
-  EXPECT_THAT(expiry.take_expired(kStart), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart), IsEmpty());
 }
 
 TEST_F(ExpiryTest, ASessionRunsOutOnTheTickAfterItsDeadline) {
-  expiry.add(1, seconds(4), kStart);
+  expiry.add(1, seconds(4), kExpiryStart);
 
   const Instant tick = Instant(seconds(1'006));
   EXPECT_EQ(expiry.next(), tick);
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(4)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(4)), IsEmpty());
   EXPECT_THAT(expiry.take_expired(tick - Duration(1)), IsEmpty());
   EXPECT_THAT(expiry.take_expired(tick), ElementsAre(1));
   EXPECT_EQ(expiry.size(), 0U);
@@ -51,84 +51,84 @@ TEST_F(ExpiryTest, ADeadlineOnATickRunsOutThere) {
 }
 
 TEST_F(ExpiryTest, ASessionIsGivenOutOnce) {
-  expiry.add(1, seconds(4), kStart);
-  ASSERT_THAT(expiry.take_expired(kStart + seconds(10)), ElementsAre(1));
+  expiry.add(1, seconds(4), kExpiryStart);
+  ASSERT_THAT(expiry.take_expired(kExpiryStart + seconds(10)), ElementsAre(1));
 
-  expiry.touch(1, kStart + seconds(10));
+  expiry.touch(1, kExpiryStart + seconds(10));
 
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(100)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(100)), IsEmpty());
   EXPECT_EQ(expiry.next(), std::nullopt);
 }
 
 TEST_F(ExpiryTest, ATouchCountsFromWhenItCame) {
-  expiry.add(1, seconds(4), kStart);
+  expiry.add(1, seconds(4), kExpiryStart);
 
-  expiry.touch(1, kStart + seconds(3));
+  expiry.touch(1, kExpiryStart + seconds(3));
 
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(7) - Duration(1)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(7) - Duration(1)), IsEmpty());
   EXPECT_EQ(expiry.next(), Instant(seconds(1'008)));
   EXPECT_THAT(expiry.take_expired(Instant(seconds(1'008))), ElementsAre(1));
 }
 
 TEST_F(ExpiryTest, AnOldSignOfLifeTakesNothingAway) {
-  expiry.add(1, seconds(4), kStart);
+  expiry.add(1, seconds(4), kExpiryStart);
 
-  expiry.touch(1, kStart - seconds(3));
+  expiry.touch(1, kExpiryStart - seconds(3));
 
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(4) - Duration(1)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(4) - Duration(1)), IsEmpty());
 }
 
 TEST_F(ExpiryTest, ARemovedSessionDoesNotRunOutAndLeavesNothingBehind) {
-  expiry.add(1, seconds(4), kStart);
-  expiry.add(2, seconds(4), kStart);
-  expiry.add(3, seconds(4), kStart);
+  expiry.add(1, seconds(4), kExpiryStart);
+  expiry.add(2, seconds(4), kExpiryStart);
+  expiry.add(3, seconds(4), kExpiryStart);
 
   expiry.remove(1);
   expiry.remove(1);
 
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(10)), UnorderedElementsAre(2, 3));
-  expiry.add(4, seconds(40), kStart);
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(10)), UnorderedElementsAre(2, 3));
+  expiry.add(4, seconds(40), kExpiryStart);
   expiry.remove(4);
   EXPECT_EQ(expiry.next(), std::nullopt) << "nobody is left to come back for";
 }
 
 TEST_F(ExpiryTest, AddingAgainBringsANewTimeout) {
-  expiry.add(1, seconds(40), kStart);
-  expiry.add(1, seconds(4), kStart);
+  expiry.add(1, seconds(40), kExpiryStart);
+  expiry.add(1, seconds(4), kExpiryStart);
 
   EXPECT_EQ(expiry.size(), 1U);
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(6)), ElementsAre(1));
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(100)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(6)), ElementsAre(1));
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(100)), IsEmpty());
 }
 
 TEST_F(ExpiryTest, H85_AStallIsAddedToEveryDeadline) {
-  expiry.add(1, seconds(4), kStart);
-  expiry.add(2, seconds(10), kStart);
+  expiry.add(1, seconds(4), kExpiryStart);
+  expiry.add(2, seconds(10), kExpiryStart);
 
-  expiry.postpone(seconds(12), kStart + seconds(14));
+  expiry.postpone(seconds(12), kExpiryStart + seconds(14));
 
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(16) - Duration(1)), IsEmpty());
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(18)), ElementsAre(1));
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(22) - Duration(1)), IsEmpty());
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(24)), ElementsAre(2));
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(16) - Duration(1)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(18)), ElementsAre(1));
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(22) - Duration(1)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(24)), ElementsAre(2));
 }
 
 TEST_F(ExpiryTest, H85_ASignOfLifeFromBeforeTheStallDoesNotUndoIt) {
-  expiry.add(1, seconds(4), kStart);
-  expiry.postpone(seconds(12), kStart + seconds(12));
+  expiry.add(1, seconds(4), kExpiryStart);
+  expiry.postpone(seconds(12), kExpiryStart + seconds(12));
 
-  expiry.touch(1, kStart + seconds(1));
+  expiry.touch(1, kExpiryStart + seconds(1));
 
-  EXPECT_THAT(expiry.take_expired(kStart + seconds(16) - Duration(1)), IsEmpty());
+  EXPECT_THAT(expiry.take_expired(kExpiryStart + seconds(16) - Duration(1)), IsEmpty());
 }
 
 TEST_F(ExpiryTest, H85_WhoeverWasHeardOfAfterTheStallDoesNotOutliveItsClientByTheStall) {
-  expiry.add(1, seconds(4), kStart);
-  expiry.touch(1, kStart + seconds(60));
+  expiry.add(1, seconds(4), kExpiryStart);
+  expiry.touch(1, kExpiryStart + seconds(60));
 
-  expiry.postpone(seconds(59), kStart + seconds(60));
+  expiry.postpone(seconds(59), kExpiryStart + seconds(60));
 
-  EXPECT_EQ(expiry.deadline_of(1), kStart + seconds(64));
+  EXPECT_EQ(expiry.deadline_of(1), kExpiryStart + seconds(64));
 }
 
 /// Sessions come, are heard of, stall and leave; a plain table of deadlines knows better.

@@ -16,17 +16,14 @@ using testing::SizeIs;
 using wire::Err;
 using wire::Op;
 using Client = test::ServiceRig::Client;
+using test::node;
 
 constexpr std::size_t kMostBuffered = 4'000'000;
 constexpr std::size_t kMostOutput = 3'000'000;
 /// Two answers of it fill a connection.
 constexpr std::size_t kLarge = 600'000;
 
-wire::Create node(std::string path, std::string data = "x") {
-  return {std::move(path), std::move(data), *open_list(), wire::CreateMode::kPersistent};
-}
-
-ServiceOptions limited() {
+ServiceOptions buffer_options() {
   ServiceOptions options;
   options.max_buffered = kMostBuffered;
   options.max_output_per_peer = kMostOutput;
@@ -36,7 +33,7 @@ ServiceOptions limited() {
 
 class ServiceBuffersTest : public testing::Test, public test::ServiceRig {
  protected:
-  ServiceBuffersTest() : ServiceRig(limited()) {
+  ServiceBuffersTest() : ServiceRig(buffer_options()) {
     Client& maker = open();
     call(maker, Op::kCreate, node("/large", std::string(kLarge, 'x')));
     call(maker, Op::kCreate, node("/hot"));

@@ -15,14 +15,13 @@ using testing::IsEmpty;
 using wire::Err;
 using wire::Op;
 using Client = test::ServiceRig::Client;
+using test::node;
 using Message = test::ServiceRig::Message;
 
 /// Of the counter in the low half of a zxid: one more, and a new epoch is due.
 constexpr std::int64_t kLastQuietCount = 0xFFF0'0000;
 
 std::int64_t epoch_of(std::int64_t zxid) { return zxid >> 32; }
-
-wire::Create node(std::string path) { return {std::move(path), "x", *open_list()}; }
 
 wire::Multi two_sets(const std::string& one, const std::string& other) {
   return {

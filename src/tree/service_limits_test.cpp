@@ -15,10 +15,7 @@ namespace {
 using wire::Err;
 using wire::Op;
 using Client = test::ServiceRig::Client;
-
-wire::Create node(std::string path, std::string data = "x") {
-  return {std::move(path), std::move(data), *open_list(), wire::CreateMode::kPersistent};
-}
+using test::node;
 
 ServiceOptions limited() {
   ServiceOptions options;

@@ -16,12 +16,9 @@ using testing::SizeIs;
 using wire::Err;
 using wire::Op;
 using Client = test::ServiceRig::Client;
+using test::node;
 
-wire::Create node(std::string path, std::string data = "x") {
-  return {std::move(path), std::move(data), *open_list(), wire::CreateMode::kPersistent};
-}
-
-ServiceOptions limited() {
+ServiceOptions overfull_options() {
   ServiceOptions options;
   options.max_request_bytes = 26'000;
   return options;
@@ -29,7 +26,7 @@ ServiceOptions limited() {
 
 class ServiceOverfullTest : public testing::Test, public test::ServiceRig {
  protected:
-  ServiceOverfullTest() : ServiceRig(limited()) {}
+  ServiceOverfullTest() : ServiceRig(overfull_options()) {}
 
   /// So many clients that each have one write accepted; with four the server is overfull.
   std::vector<Client*> flood(int count = 4) {

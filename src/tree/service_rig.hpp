@@ -15,6 +15,14 @@
 
 namespace latchkey::tree::test {
 
+/// A create of a node that everybody may change.
+[[nodiscard]] inline wire::Create node(std::string path, std::string data = "x") {
+  return {std::move(path), std::move(data), *open_list(), wire::CreateMode::kPersistent};
+}
+[[nodiscard]] inline wire::Create node(std::string path, wire::CreateMode mode) {
+  return {std::move(path), "x", *open_list(), mode};
+}
+
 /// A Service with a journal that becomes durable when the test says so, and clients that speak the
 /// protocol to it without a network.
 class ServiceRig {

@@ -18,11 +18,8 @@ using wire::Err;
 using wire::EventType;
 using wire::Op;
 using Client = test::ServiceRig::Client;
+using test::node;
 using Message = test::ServiceRig::Message;
-
-wire::Create node(std::string path, wire::CreateMode mode = wire::CreateMode::kPersistent) {
-  return {std::move(path), "x", *open_list(), mode};
-}
 
 class ServiceTest : public testing::Test, public test::ServiceRig {
  protected:

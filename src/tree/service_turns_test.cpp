@@ -17,13 +17,10 @@ using testing::SizeIs;
 using wire::Err;
 using wire::Op;
 using Client = test::ServiceRig::Client;
+using test::node;
 
 /// No turn has more of them. One has as few as a single one, if that is expensive.
 constexpr std::size_t kMostInATurn = 2'000;
-
-wire::Create node(std::string path, std::string data = "x") {
-  return {std::move(path), std::move(data), *open_list(), wire::CreateMode::kPersistent};
-}
 
 class ServiceTurnsTest : public testing::Test, public test::ServiceRig {
  protected:

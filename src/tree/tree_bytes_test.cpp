@@ -15,11 +15,11 @@ namespace {
 using wire::Err;
 using wire::Op;
 
-constexpr SessionId kAnn = 11;
+constexpr SessionId kOwner = 11;
 constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
 constexpr std::size_t kMostNodes = 2'000;
 
-const auto nobody = [](PeerId) { return std::span<const Identity>(); };
+const auto no_identities = [](PeerId) { return std::span<const Identity>(); };
 
 /// A list of about so many bytes; with another salt, another list.
 AclList list_of(std::size_t bytes, const std::string& salt = "") {
@@ -38,7 +38,7 @@ Write create(std::string path, AclList list, std::string data = "",
              wire::CreateMode mode = wire::CreateMode::kPersistent) {
   return {Op::kCreate, wire::Create{std::move(path), std::move(data), std::move(list), mode}};
 }
-Write remove(std::string path) { return {Op::kDelete, wire::PathVersion{std::move(path), -1}}; }
+Write remove_node(std::string path) { return {Op::kDelete, wire::PathVersion{std::move(path), -1}}; }
 Write set_acl(std::string path, AclList list) {
   return {Op::kSetAcl, wire::SetAcl{std::move(path), std::move(list), -1}};
 }
@@ -46,7 +46,7 @@ Write set_acl(std::string path, AclList list) {
 class TreeBytesTest : public testing::Test {
  protected:
   TreeBytesTest() : tree_(limits()) {
-    static_cast<void>(tree_.apply(tree_.begin_epoch(++time_), nobody));
+    static_cast<void>(tree_.apply(tree_.begin_epoch(++time_), no_identities));
     open();
   }
 
@@ -60,14 +60,14 @@ class TreeBytesTest : public testing::Test {
 
   void open() {
     static_cast<void>(
-        tree_.apply(tree_.open_session(kAnn, 4'000, "secret-of-ann---", ++time_), nobody));
+        tree_.apply(tree_.open_session(kOwner, 4'000, "secret-of-ann---", ++time_), no_identities));
   }
 
-  Verdict decide(const Write& write) { return tree_.decide({kAnn, super_}, write, ++time_); }
+  Verdict decide(const Write& write) { return tree_.decide({kOwner, super_}, write, ++time_); }
 
   Err run(const Write& write) {
     const Verdict verdict = decide(write);
-    if (verdict.record) static_cast<void>(tree_.apply(*verdict.record, nobody));
+    if (verdict.record) static_cast<void>(tree_.apply(*verdict.record, no_identities));
     return verdict.err;
   }
 
@@ -120,7 +120,7 @@ TEST_F(TreeBytesTest, H94_WhoIsFullOfPermissionListsCanBeEmptied) {
 
   EXPECT_EQ(run(set_acl("/0", list_of(400'000, "less"))), Err::kOk);
   EXPECT_EQ(run(set_acl("/0", fresh(0))), Err::kOk);
-  for (int i = 0; i < made; ++i) ASSERT_EQ(run(remove(path(i))), Err::kOk);
+  for (int i = 0; i < made; ++i) ASSERT_EQ(run(remove_node(path(i))), Err::kOk);
 
   for (int i = 0; i < made; ++i) EXPECT_EQ(run(create(path(i), fresh(1'000 + i))), Err::kOk) << i;
 }
@@ -135,7 +135,7 @@ TEST_F(TreeBytesTest, H94_WhateverComesAndGoesLeavesNothingCounted) {
   for (int i = 0; i < 1'500; ++i) {
     const std::uint64_t dice = random.below(4);
     if (dice == 0 && !there.empty()) {
-      ASSERT_EQ(run(remove(there.back())), Err::kOk);
+      ASSERT_EQ(run(remove_node(there.back())), Err::kOk);
       there.pop_back();
     } else if (dice == 1 && !there.empty()) {
       run(set_acl(there[random.below(there.size())], any_list()));
@@ -147,7 +147,7 @@ TEST_F(TreeBytesTest, H94_WhateverComesAndGoesLeavesNothingCounted) {
     }
     EXPECT_LE(bytes(), kMostBytes);
     if (i % 200 == 0) {
-      static_cast<void>(tree_.apply(*tree_.close_session(kAnn, ++time_), nobody));
+      static_cast<void>(tree_.apply(*tree_.close_session(kOwner, ++time_), no_identities));
       open();
     }
   }
@@ -155,9 +155,9 @@ TEST_F(TreeBytesTest, H94_WhateverComesAndGoesLeavesNothingCounted) {
   for (const std::string& item : saved()) ASSERT_TRUE(again.load(item));
   EXPECT_EQ(again.nodes().bytes_in_all(), bytes());
 
-  static_cast<void>(tree_.apply(*tree_.close_session(kAnn, ++time_), nobody));
+  static_cast<void>(tree_.apply(*tree_.close_session(kOwner, ++time_), no_identities));
   open();
-  for (const std::string& path : there) ASSERT_EQ(run(remove(path)), Err::kOk);
+  for (const std::string& path : there) ASSERT_EQ(run(remove_node(path)), Err::kOk);
 
   EXPECT_EQ(bytes(), base);
   EXPECT_EQ(tree_.nodes().lists(), 0U);
@@ -211,10 +211,10 @@ TEST_F(TreeBytesTest, H94_EphemeralNodesThatAreUnderWayCount) {
   EXPECT_EQ(decide(ephemeral('d')).err, Err::kQuotaExceeded);
 
   for (const Verdict* verdict : {&one, &two, &three}) {
-    static_cast<void>(tree_.apply(*verdict->record, nobody));
+    static_cast<void>(tree_.apply(*verdict->record, no_identities));
   }
   EXPECT_EQ(run(ephemeral('d')), Err::kQuotaExceeded);
-  EXPECT_EQ(run(remove("/" + std::string(4'000, 'a'))), Err::kOk);
+  EXPECT_EQ(run(remove_node("/" + std::string(4'000, 'a'))), Err::kOk);
   EXPECT_EQ(run(ephemeral('d')), Err::kOk);
 }
 

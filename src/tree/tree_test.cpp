@@ -18,7 +18,7 @@ using wire::Err;
 using wire::Op;
 
 constexpr SessionId kAnn = 11;
-constexpr SessionId kBob = 22;
+constexpr SessionId kOther = 22;
 
 AclList open_acl_list() { return *open_list(); }
 
@@ -53,7 +53,7 @@ class TreeTest : public testing::Test {
   TreeTest() {
     store(tree_.begin_epoch(++time_));
     store(tree_.open_session(kAnn, 4'000, "secret-of-ann---", ++time_));
-    store(tree_.open_session(kBob, 4'000, "secret-of-bob---", ++time_));
+    store(tree_.open_session(kOther, 4'000, "secret-of-bob---", ++time_));
   }
 
   Effects store(const Record& record) {
@@ -96,7 +96,7 @@ TEST_F(TreeTest, ANewTreeHasTheSystemNodes) {
 
 TEST_F(TreeTest, H78_WhatIsPendingBindsDecisionsButIsNotSeen) {
   const Verdict first = decide(create("/a"));
-  const Verdict second = decide(create("/a"), kBob);
+  const Verdict second = decide(create("/a"), kOther);
 
   EXPECT_EQ(first.err, Err::kOk);
   EXPECT_EQ(second.err, Err::kNodeExists);
@@ -165,12 +165,12 @@ TEST_F(TreeTest, APartOfAMultiSeesTheOnesBeforeIt) {
 
 TEST_F(TreeTest, H93_ASessionTakesItsOwnNodesWithItAndNoOthers) {
   run(create("/mine", wire::CreateMode::kEphemeral));
-  run(create("/bobs", wire::CreateMode::kEphemeral), kBob);
+  run(create("/bobs", wire::CreateMode::kEphemeral), kOther);
   run(create("/moved", wire::CreateMode::kEphemeral));
   // All of these are on their way when the session closes.
   const Verdict pending = decide(create("/pending", wire::CreateMode::kEphemeral));
-  const Verdict gone = decide(remove("/moved"), kBob);
-  const Verdict moved = decide(create("/moved", wire::CreateMode::kEphemeral), kBob);
+  const Verdict gone = decide(remove("/moved"), kOther);
+  const Verdict moved = decide(create("/moved", wire::CreateMode::kEphemeral), kOther);
   const std::optional<Record> close = tree_.close_session(kAnn, ++time_);
 
   ASSERT_TRUE(close);
@@ -183,7 +183,7 @@ TEST_F(TreeTest, H93_ASessionTakesItsOwnNodesWithItAndNoOthers) {
     store(record);
   }
   EXPECT_THAT(tree_.nodes().ephemerals(kAnn), IsEmpty());
-  EXPECT_THAT(tree_.nodes().ephemerals(kBob), ElementsAre("/bobs", "/moved"));
+  EXPECT_THAT(tree_.nodes().ephemerals(kOther), ElementsAre("/bobs", "/moved"));
   EXPECT_FALSE(tree_.sessions().contains(kAnn));
 }
 
@@ -387,10 +387,10 @@ TEST_P(RandomTreeTest, H79_ReplayFromAnyPointGivesTheSameTree) {
   std::vector<std::string> states;
   for (int step = 0; step < 300; ++step) {
     if (step % 100 == 99) {
-      if (const auto close = tree_.close_session(kBob, ++time_)) store(*close);
-      store(tree_.open_session(kBob, 4'000, "again-----------", ++time_));
+      if (const auto close = tree_.close_session(kOther, ++time_)) store(*close);
+      store(tree_.open_session(kOther, 4'000, "again-----------", ++time_));
     }
-    run(write(), random_.below(2) == 0 ? kAnn : kBob);
+    run(write(), random_.below(2) == 0 ? kAnn : kOther);
   }
 
   Tree straight;
@@ -414,7 +414,7 @@ TEST_P(RandomTreeTest, DecidingAheadComesToTheSameAsApplyingAtOnce) {
   std::vector<Record> late;
   for (int step = 0; step < 500; ++step) {
     const Write next = write();
-    const SessionId session = random_.below(2) == 0 ? kAnn : kBob;
+    const SessionId session = random_.below(2) == 0 ? kAnn : kOther;
     const Verdict now = decide(next, session);
     const Verdict then = ahead.decide({session, {}}, next, time_);
 

@@ -29,7 +29,7 @@ constexpr std::uint8_t ears_in(std::size_t row) { return static_cast<std::uint8_
 
 constexpr std::uint32_t kNoSeat = std::numeric_limits<std::uint32_t>::max();
 
-std::optional<std::string_view> parent_of(std::string_view path) {
+std::optional<std::string_view> watched_parent_of(std::string_view path) {
   const std::size_t slash = base::last_slash(path);
   if (slash == std::string_view::npos || path.size() == 1) return std::nullopt;
   return path.substr(0, slash == 0 ? 1 : slash);
@@ -168,7 +168,7 @@ std::size_t Watches::hearers(std::string_view path) const {
   if (const auto place = places_.find(path); place != places_.end()) {
     for (const std::vector<Watch>& row : place->second.rows) count += row.size();
   }
-  if (const auto parent = parent_of(path)) {
+  if (const auto parent = watched_parent_of(path)) {
     const auto place = places_.find(*parent);
     if (place != places_.end()) count += place->second.rows[kChildrenRow].size();
   }
@@ -303,7 +303,7 @@ void Watches::visit_above(std::string_view path,
 }
 
 void Watches::ring_parent(std::string_view path, std::vector<Notice>& notices) {
-  const auto parent = parent_of(path);
+  const auto parent = watched_parent_of(path);
   if (!parent) return;
   Place* const place = find_place(*parent);
   if (place == nullptr) return;

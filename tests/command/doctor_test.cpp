@@ -28,7 +28,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr ExitStatus kFine{0, 0};
 constexpr ExitStatus kSick{1, 0};
 
 /// A server that says what it is told to of itself, and lets nobody in.

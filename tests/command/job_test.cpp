@@ -21,9 +21,6 @@ using testing::Not;
 INSTANTIATE_TEST_SUITE_P(Apache, RunJob, testing::Values(RunService::kApache));
 INSTANTIATE_TEST_SUITE_P(Embedded, RunJob, testing::Values(RunService::kEmbedded));
 
-constexpr std::string_view kCtrlC = "\x03";
-constexpr std::string_view kCtrlZ = "\x1a";
-
 TEST_P(RunJob, H95_ACutOffCommandIsDeadBeforeTheNextOneStarts) {
   constexpr int kRuns = 6;
   for (int i = 0; i < kRuns; ++i) {

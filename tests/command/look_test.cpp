@@ -72,7 +72,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr ExitStatus kFine{0, 0};
 constexpr ExitStatus kNobody{1, 0};
 
 TEST_P(LookCommand, LsShowsTheQueueInOrder) {

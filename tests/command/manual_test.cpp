@@ -17,8 +17,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr ExitStatus kFine{0, 0};
-
 class GeneratedManual : public testing::Test {
  protected:
   GeneratedManual() {

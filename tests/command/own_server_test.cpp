@@ -32,8 +32,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr ExitStatus kFine{0, 0};
-
 std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {

@@ -25,7 +25,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr ExitStatus kFine{0, 0};
 constexpr ExitStatus kNoServer{69, 0};
 constexpr ExitStatus kConfiguration{78, 0};
 

@@ -58,9 +58,6 @@ using testing::HasSubstr;
 INSTANTIATE_TEST_SUITE_P(Apache, RunStart, testing::Values(RunService::kApache));
 INSTANTIATE_TEST_SUITE_P(Embedded, RunStart, testing::Values(RunService::kEmbedded));
 
-constexpr std::string_view kCtrlC = "\x03";
-constexpr std::string_view kCtrlZ = "\x1a";
-
 TEST_P(RunStart, H95_ACommandThatHasNotBegunIsKilledBeforeTheLockIsLost) {
   FaultProxy proxy(connect_);
   const auto holder =

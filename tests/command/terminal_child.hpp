@@ -12,6 +12,10 @@
 
 namespace latchkey::test_support {
 
+/// Keys.
+inline constexpr std::string_view kCtrlC = "\x03";
+inline constexpr std::string_view kCtrlZ = "\x1a";
+
 /// A program on a terminal of its own, 24 lines of 100 columns.
 ///
 ///     TerminalChild watch({command, "watch"});

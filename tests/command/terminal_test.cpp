@@ -23,8 +23,6 @@ using testing::Not;
 INSTANTIATE_TEST_SUITE_P(Apache, AtTerminal, testing::Values(RunService::kApache));
 INSTANTIATE_TEST_SUITE_P(Embedded, AtTerminal, testing::Values(RunService::kEmbedded));
 
-constexpr std::string_view kCtrlC = "\x03";
-constexpr std::string_view kCtrlZ = "\x1a";
 constexpr std::string_view kCtrlBackslash = "\x1c";
 
 TEST_P(AtTerminal, H99_ACommandThatReturns130EndsNoScript) {

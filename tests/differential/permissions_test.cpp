@@ -26,7 +26,7 @@ constexpr std::size_t kSuper = 3;
 constexpr const char* kOwnersCredentials = "owner:pw";
 constexpr const char* kAnnsCredentials = "ann:pw";
 
-wire::WireAcl entry(std::int32_t permissions, std::string scheme, std::string id) {
+wire::WireAcl acl_entry(std::int32_t permissions, std::string scheme, std::string id) {
   wire::WireAcl acl;
   acl.permissions = permissions;
   acl.scheme = std::move(scheme);
@@ -34,12 +34,12 @@ wire::WireAcl entry(std::int32_t permissions, std::string scheme, std::string id
   return acl;
 }
 
-wire::WireAcl entry(std::int32_t permissions, const std::string& credentials) {
+wire::WireAcl acl_entry(std::int32_t permissions, const std::string& credentials) {
   const std::string user = credentials.substr(0, credentials.find(':') + 1);
-  return entry(permissions, "digest", user + net::base64_sha1(credentials));
+  return acl_entry(permissions, "digest", user + net::base64_sha1(credentials));
 }
 
-AclList open_list() { return {entry(kAllPermissions, "world", "anyone")}; }
+AclList open_list() { return {acl_entry(kAllPermissions, "world", "anyone")}; }
 
 /// Whose list decides, where one does; the nodes are "/c7" and "/c7/node".
 enum class Place : std::uint8_t { kNone, kParent, kNode };
@@ -182,11 +182,11 @@ std::vector<Grant> grants() {
   }
   std::vector<Grant> all;
   for (const auto& [set, name] : sets) {
-    all.push_back({"anyone has " + name, kStranger, entry(set, "world", "anyone")});
-    all.push_back({"ann has " + name, kAnn, entry(set, kAnnsCredentials)});
+    all.push_back({"anyone has " + name, kStranger, acl_entry(set, "world", "anyone")});
+    all.push_back({"ann has " + name, kAnn, acl_entry(set, kAnnsCredentials)});
   }
-  all.push_back({"another has everything", kStranger, entry(kAllPermissions, kAnnsCredentials)});
-  all.push_back({"super, and nobody has anything", kSuper, entry(0, "world", "anyone")});
+  all.push_back({"another has everything", kStranger, acl_entry(kAllPermissions, kAnnsCredentials)});
+  all.push_back({"super, and nobody has anything", kSuper, acl_entry(0, "world", "anyone")});
   return all;
 }
 
@@ -223,7 +223,7 @@ struct Table {
   }
 
   static AclList list(const Grant& grant) {
-    return {entry(kAllPermissions, kOwnersCredentials), grant.given};
+    return {acl_entry(kAllPermissions, kOwnersCredentials), grant.given};
   }
 
   static wire::MultiOp creation(std::string path, AclList acl) {

@@ -378,12 +378,12 @@ TEST_P(MultiLockSweepTest, H04_LookAtWhatASearchHasFound) {
 
 // ---- Giving up ----------------------------------------------------------------------------------
 
-enum class Weather { kFair, kCut };
+enum class Link { kFair, kCut };
 
 class MultiLockCancelTest : public MultiLockTest {
  protected:
   /// Stops at a message on the way, gives up there, and looks at what is left.
-  void give_up_at(Op op, int nth, bool at_reply, Weather weather) {
+  void give_up_at(Op op, int nth, bool at_reply, Link weather) {
     SCOPED_TRACE(testing::Message()
                  << (at_reply ? "reply " : "request ") << nth << " of op " << static_cast<int>(op));
     Lease holder = take(keeper, y);
@@ -396,7 +396,7 @@ class MultiLockCancelTest : public MultiLockTest {
 
     ASSERT_FALSE(waiter.holds());
     EXPECT_TRUE(fails_with(waiter.answer(), Code::kCancelled));
-    if (weather == Weather::kCut) one.proxy->cut_all();
+    if (weather == Link::kCut) one.proxy->cut_all();
     one.proxy->release();
     one.proxy->disarm_all();
     EXPECT_TRUE(witness.is_quiet(x));
@@ -408,7 +408,7 @@ class MultiLockCancelTest : public MultiLockTest {
     EXPECT_EQ(one.session.id(), id) << "nothing was left to the session's end";
   }
 
-  void give_up_everywhere(Weather weather) {
+  void give_up_everywhere(Link weather) {
     for (const bool at_reply : {false, true}) {
       give_up_at(Op::kMulti, 1, at_reply, weather);
       for (const int nth : {1, 2}) give_up_at(Op::kGetChildren, nth, at_reply, weather);
@@ -428,12 +428,12 @@ INSTANTIATE_TEST_SUITE_P(Embedded, MultiLockCancelTest, testing::Values(ServiceK
 
 TEST_P(MultiLockCancelTest, H06_AStopRequestAtAnyStepLeavesNothing) {
   make_both();
-  give_up_everywhere(Weather::kFair);
+  give_up_everywhere(Link::kFair);
 }
 
 TEST_P(MultiLockCancelTest, H06_AStopRequestAtAnyStepLeavesNothingThoughTheConnectionBreaks) {
   make_both();
-  give_up_everywhere(Weather::kCut);
+  give_up_everywhere(Link::kCut);
 }
 
 TEST_P(MultiLockCancelTest, H51_ADeadlineIsKeptWhileNothingCanBeSent) {

@@ -54,7 +54,7 @@ using testing::HasSubstr;
 using wire::Op;
 
 /// Longer than any test takes.
-constexpr auto kLong = 60s;
+constexpr auto kPermitTimeout = 60s;
 
 TEST_P(SemaphoreTest, APermitIsANodeAndAllOfOneLeaseAreMadeAtOnce) {
   Session session = open();
@@ -82,7 +82,7 @@ TEST_P(SemaphoreTest, APermitIsANodeAndAllOfOneLeaseAreMadeAtOnce) {
 }
 
 TEST_P(SemaphoreTest, WithPermitsFreeItCostsTwoFlushesAndSetsNoWatch) {
-  Proxied one = open_proxied(quick(kLong));  // No heartbeat, which would set one.
+  Proxied one = open_proxied(quick(kPermitTimeout));  // No heartbeat, which would set one.
   make_layout("2");
   ASSERT_TRUE(ok(one.session.sync(directory, soon())));
   one.proxy->log().clear();
@@ -502,7 +502,7 @@ TEST_P(SemaphoreTest, H06_AHeadThatRunsOutOfTimeMakesRoomForTheNext) {
 }
 
 TEST_P(SemaphoreTest, H05_LosingOnePermitIsLosingAll) {
-  Session session = open(quick(kLong));
+  Session session = open(quick(kPermitTimeout));
   Lease lease = take_permits(session, 3, 3);
   Waiter waiter(semaphore(open()).permits(3));
   ASSERT_TRUE(witness.queue_reaches(leases, 6));
@@ -600,7 +600,7 @@ TEST_P(SemaphoreTest, H12_AHeadWaitsOnThroughASilenceLongerThanItsLease) {
 // Faults at exact messages.
 
 TEST_P(SemaphoreTest, H01_PermitsWhoseReplyIsLostAreFoundAndAdopted) {
-  Proxied one = open_proxied(quick(kLong));
+  Proxied one = open_proxied(quick(kPermitTimeout));
   const Lease other = take_permits(open(), 1, 4);
   const int cut = one.proxy->cut_after_request(Op::kMulti);
 
@@ -617,7 +617,7 @@ TEST_P(SemaphoreTest, H01_PermitsWhoseReplyIsLostAreFoundAndAdopted) {
 }
 
 TEST_P(SemaphoreTest, H02_TheSearchForLostPermitsStandsBehindASync) {
-  Proxied one = open_proxied(quick(kLong));
+  Proxied one = open_proxied(quick(kPermitTimeout));
   make_layout("2");
   ASSERT_TRUE(ok(one.session.sync(directory, soon())));
   one.proxy->log().clear();
@@ -638,7 +638,7 @@ TEST_P(SemaphoreTest, H06_ACutAtEveryMessageEndsInOneGrantOrNothing) {
                         &FaultProxy::cut_before_reply, &FaultProxy::cut_after_reply}) {
     for (const Op op : {Op::kGetData, Op::kCreate2, Op::kGetChildren, Op::kMulti, Op::kDelete}) {
       SCOPED_TRACE(testing::Message() << "op " << static_cast<int>(op));
-      Proxied one = open_proxied(quick(kLong));
+      Proxied one = open_proxied(quick(kPermitTimeout));
       Lease holder = take_permits(open(), 1, 2);
       (one.proxy.get()->*cut)(op);
 
@@ -657,7 +657,7 @@ TEST_P(SemaphoreTest, H06_ACutAtEveryMessageEndsInOneGrantOrNothing) {
 
 TEST_P(SemaphoreTest, H06_AWaiterThatGivesUpWhileItsPermitsAreInDoubtLeavesNothing) {
   make_layout("2");  // Or a queue in front that is reaped meanwhile is made anew, behind a sync.
-  Proxied one = open_proxied(quick(kLong));
+  Proxied one = open_proxied(quick(kPermitTimeout));
   Lease holder = take_permits(open(), 1, 2);
   // Or it would stop at a sync of its own, before it has any permits.
   ASSERT_TRUE(ok(one.session.sync(directory, soon())));
@@ -681,7 +681,7 @@ TEST_P(SemaphoreTest, H32_AnEventLostWithItsConnectionIsMadeUpFor) {
   make_layout("1");  // Or it is reaped as soon as it is empty, and there is nothing to resize.
   for (const auto fault : {&FaultProxy::cut_before_reply, &FaultProxy::cut_after_reply}) {
     for (const bool by_size : {false, true}) {
-      Proxied one = open_proxied(quick(kLong));
+      Proxied one = open_proxied(quick(kPermitTimeout));
       Lease holder = take_permits(open(), 1, 1);
       ASSERT_TRUE(witness.queue_reaches(locks, 0));          // Or it would wait in line.
       ASSERT_TRUE(ok(one.session.sync(directory, soon())));  // Or it would look twice.

@@ -35,8 +35,6 @@ using wire::CreateMode;
 using wire::Err;
 using wire::Op;
 
-constexpr ExitStatus kFine{0, 0};
-
 class ServerCommand : public testing::Test {
  protected:
   /// The process with its output, and the line that says where it serves.

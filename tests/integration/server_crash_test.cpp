@@ -34,7 +34,6 @@ using wire::CreateMode;
 using wire::Err;
 using wire::Op;
 
-constexpr ExitStatus kKilled{-1, SIGKILL};
 constexpr ExitStatus kFailed{1, 0};
 
 /// "... data in DIR: zxid 0x300000007: 0 items ..." as the start-up line has it.

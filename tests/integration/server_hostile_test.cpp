@@ -25,10 +25,10 @@ using wire::CreateMode;
 using wire::Err;
 using wire::Op;
 
-constexpr int kTimeoutMs = 60'000;
+constexpr int kAttackTimeoutMs = 60'000;
 /// Of the one who must not notice: not so long that it cannot.
 constexpr int kBystanderTimeoutMs = 4'000;
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kAttackPatience(60);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kShadow = 6;  // A sanitizer keeps books about every byte.
@@ -51,7 +51,7 @@ constexpr std::size_t kMostBuffersMb = (2 * 64 + 48) * kShadow;
 /// Thread safety: one thread at a time; the work is done on a thread of its own.
 class Bystander {
  public:
-  explicit Bystander(const std::string& endpoint) : client_(endpoint, kPatience) {
+  explicit Bystander(const std::string& endpoint) : client_(endpoint, kAttackPatience) {
     EXPECT_TRUE(client_.connect(kBystanderTimeoutMs));
     EXPECT_EQ(
         client_.call(Op::kCreate, create_request("/steady", CreateMode::kPersistent))->header.err,
@@ -124,11 +124,11 @@ class ServerHostile : public testing::Test {
   }
 
   [[nodiscard]] RawClient stranger() const {
-    return RawClient(server_.connect_string(), kPatience);
+    return RawClient(server_.connect_string(), kAttackPatience);
   }
   [[nodiscard]] RawClient client() const {
-    RawClient client(server_.connect_string(), kPatience);
-    EXPECT_TRUE(client.connect(kTimeoutMs));
+    RawClient client(server_.connect_string(), kAttackPatience);
+    EXPECT_TRUE(client.connect(kAttackTimeoutMs));
     return client;
   }
   static Err create(RawClient& client, const std::string& path, std::string data = {}) {
@@ -167,7 +167,7 @@ TEST_F(ServerHostile, H89_NonsenseInPlaceOfAHandshakeEndsTheConnection) {
         std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xFC\x03\x03", 11)}) {
     RawClient attacker = stranger();
     // A first connect opens the socket; what is sent then stands where a request is expected.
-    ASSERT_TRUE(attacker.connect(kTimeoutMs));
+    ASSERT_TRUE(attacker.connect(kAttackTimeoutMs));
     attacker.send(bytes);
     RawClient unknown = stranger();
     ASSERT_TRUE(unknown.dial());
@@ -219,7 +219,7 @@ TEST_F(ServerHostile, H89_RandomRequestsAreAnsweredOrEndTheConnection) {
 TEST_F(ServerHostile, H89_HalfHandshakesKeepNobodyOutOnceTheyAreGone) {
   std::vector<std::unique_ptr<RawClient>> flood;
   for (int i = 0; i < 500; ++i) {
-    flood.push_back(std::make_unique<RawClient>(server_.connect_string(), kPatience));
+    flood.push_back(std::make_unique<RawClient>(server_.connect_string(), kAttackPatience));
     if (flood.back()->dial()) flood.back()->send(number(44) + "half");
   }
   ASSERT_TRUE(bystander_->gets_on());
@@ -227,7 +227,7 @@ TEST_F(ServerHostile, H89_HalfHandshakesKeepNobodyOutOnceTheyAreGone) {
   // The last ones came when the house was full.
   for (std::size_t i = 400; i < flood.size(); ++i) EXPECT_TRUE(flood[i]->ended()) << i;
   flood.clear();
-  EXPECT_TRUE(eventually([&] { return stranger().connect(kTimeoutMs).has_value(); }));
+  EXPECT_TRUE(eventually([&] { return stranger().connect(kAttackTimeoutMs).has_value(); }));
 }
 
 TEST_F(ServerFlood, H89_SessionsThatAreOpenedAndLeftAreJustSessions) {

@@ -28,7 +28,7 @@ using wire::CreateMode;
 using wire::Err;
 using wire::Op;
 
-Server started(ServerOptions options) {
+Server started_with_limits(ServerOptions options) {
   Result<Server> server = Server::start(std::move(options));
   if (!server) throw std::runtime_error(server.error().message());
   return std::move(*server);
@@ -52,7 +52,7 @@ Err create(RawClient& client, const std::string& path, std::string data = {},
 TEST(ServerBounds, H94_SessionsBeyondTheLimitAreTurnedAway) {
   ServerOptions options;
   options.max_sessions = 2;
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient first = client_of(server);
   RawClient second = client_of(server);
 
@@ -71,7 +71,7 @@ TEST(ServerBounds, H94_SessionsOfOneUserAreBoundedConnectedOrNot) {
   options.unix_path = folder.path() / "s.sock";
   options.max_sessions_per_address = 2;
   options.metrics = "127.0.0.1:0";
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient first = client_of(server);
   RawClient second = client_of(server);
   second.close();
@@ -90,7 +90,7 @@ TEST(ServerBounds, H94_SessionsOfOneUserAreBoundedConnectedOrNot) {
 TEST(ServerBounds, H94_SessionsFromTheLoopbackCountForNobody) {
   ServerOptions options;
   options.max_sessions_per_address = 1;
-  Server server = started(options);
+  Server server = started_with_limits(options);
 
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(RawClient(server.connect_string()).connect(10'000));
 }
@@ -109,7 +109,7 @@ TEST(ServerBounds, WhatOneConnectionMayHoldAllMay) {
 TEST(ServerBounds, H94_NodesBeyondTheLimitAreRefused) {
   ServerOptions options;
   options.max_nodes = 6;  // Four are the system's.
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient client = client_of(server);
   EXPECT_EQ(create(client, "/a"), Err::kOk);
   EXPECT_EQ(create(client, "/b"), Err::kOk);
@@ -123,7 +123,7 @@ TEST(ServerBounds, H94_NodesBeyondTheLimitAreRefused) {
 TEST(ServerBounds, H94_BytesBeyondTheLimitAreRefused) {
   ServerOptions options;
   options.max_bytes = 10'000;
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient client = client_of(server);
   EXPECT_EQ(create(client, "/a", std::string(6'000, 'x')), Err::kOk);
 
@@ -141,7 +141,7 @@ TEST(ServerBounds, H94_BytesBeyondTheLimitAreRefused) {
 TEST(ServerBounds, H94_EphemeralNodesBeyondTheLimitAreRefused) {
   ServerOptions options;
   options.max_ephemeral_bytes_per_session = 20'000;
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient first = client_of(server);
   RawClient second = client_of(server);
   const auto make = [](RawClient& client, char letter) {
@@ -161,7 +161,7 @@ TEST(ServerBounds, H94_WatchesBeyondTheLimitsAreRefused) {
   ServerOptions options;
   options.max_watches = 3;
   options.max_watches_per_connection = 2;
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient first = client_of(server);
   RawClient second = client_of(server);
   const auto watch = [](RawClient& client, const char* path) {
@@ -178,7 +178,7 @@ TEST(ServerBounds, H94_WatchesBeyondTheLimitsAreRefused) {
 TEST(ServerBounds, H94_LongWatchedPathsBeyondTheLimitAreRefused) {
   ServerOptions options;
   options.max_watch_bytes = 3'000;
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient first = client_of(server);
   RawClient second = client_of(server);
   const auto watch = [](RawClient& client, char letter) {
@@ -194,7 +194,7 @@ TEST(ServerBounds, H90_OutputBeyondTheLimitEndsTheConnection) {
   ServerOptions options;
   options.max_output_per_connection = 100'000;
   options.metrics = "127.0.0.1:0";
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient slow = client_of(server);
   RawClient writer = client_of(server);
   const std::string path = "/" + std::string(1'000, 'x');
@@ -217,7 +217,7 @@ TEST(ServerBounds, H90_OutputOfAllBeyondTheLimitEndsSomeConnections) {
   options.max_output_per_connection = 4'000'000;
   options.max_buffered = 4'000'000;
   options.metrics = "127.0.0.1:0";
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient writer = client_of(server);
   ASSERT_EQ(create(writer, "/large", std::string(1'000'000, 'x')), Err::kOk);
   std::vector<RawClient> slow;
@@ -244,7 +244,7 @@ TEST(ServerBounds, H90_OutputOfAllBeyondTheLimitEndsSomeConnections) {
 TEST(ServerBounds, H93_UnusedContainersAndOldTtlNodesAreReaped) {
   ServerOptions options;
   options.reap_interval = 20ms;
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient client = client_of(server);
   ASSERT_EQ(create(client, "/used", {}, CreateMode::kContainer), Err::kOk);
   ASSERT_EQ(create(client, "/used/child"), Err::kOk);
@@ -273,7 +273,7 @@ TEST(ServerBounds, H85_ASessionThatReadsALongAnswerSlowlyLives) {
   ServerOptions options;
   options.tick = 50ms;
   options.min_session_timeout = 100ms;
-  Server server = started(options);
+  Server server = started_with_limits(options);
   RawClient writer = client_of(server);
   ASSERT_EQ(create(writer, "/large", std::string(1'000'000, 'x')), Err::kOk);
   RawClient slow(server.connect_string(), 60s);
@@ -350,7 +350,7 @@ TEST(ServerNames, AFolderThatSomebodyElseHasLockedIsNoObstacle) {
   const Fd lock(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
 
-  Server server = started(options);
+  Server server = started_with_limits(options);
 
   RawClient client = client_of(server);
   EXPECT_EQ(create(client, "/a"), Err::kOk);
@@ -382,7 +382,7 @@ TEST(ServerNames, H19_WithoutItsJournalAServerAsksAndThenItsZxidsStillGrow) {
   options.data_folder = folder.path() / "data";
   std::int64_t before = 0;
   {
-    Server server = started(options);
+    Server server = started_with_limits(options);
     RawClient client = client_of(server);
     ASSERT_EQ(create(client, "/a"), Err::kOk);
     before = client.call(Op::kExists, wire::PathWatch{"/a", false})->header.zxid;
@@ -398,7 +398,7 @@ TEST(ServerNames, H19_WithoutItsJournalAServerAsksAndThenItsZxidsStillGrow) {
   EXPECT_EQ(refused.error(), Code::kDamaged);
   EXPECT_THAT(refused.error().message(), HasSubstr("--cut-damage"));
   options.on_damage = ServerOptions::Damage::kCut;
-  Server server = started(options);
+  Server server = started_with_limits(options);
 
   RawClient client = client_of(server);
   const auto answer = client.call(Op::kExists, wire::PathWatch{"/a", false});
@@ -412,7 +412,7 @@ TEST(ServerNames, H77_DamageCanBeCutAndWhatCameBeforeItIsThere) {
   options.data_folder = folder.path() / "data";
   std::int64_t before = 0;
   {
-    Server server = started(options);
+    Server server = started_with_limits(options);
     RawClient client = client_of(server);
     for (const char* path : {"/a", "/b", "/c"}) ASSERT_EQ(create(client, path), Err::kOk);
     before = client.call(Op::kExists, wire::PathWatch{"/a", false})->header.zxid;
@@ -430,7 +430,7 @@ TEST(ServerNames, H77_DamageCanBeCutAndWhatCameBeforeItIsThere) {
   ASSERT_EQ(Server::start(options).error(), Code::kDamaged);
   options.on_damage = ServerOptions::Damage::kCut;
 
-  Server server = started(options);
+  Server server = started_with_limits(options);
 
   EXPECT_THAT(server.recovered(), HasSubstr("CUT OFF"));
   EXPECT_TRUE(

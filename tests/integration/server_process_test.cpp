@@ -34,9 +34,6 @@ using wire::CreateMode;
 using wire::Err;
 using wire::Op;
 
-constexpr ExitStatus kFine{0, 0};
-constexpr ExitStatus kKilled{-1, SIGKILL};
-
 /// Writes as fast as it can until the server hangs up.
 class Busy {
  public:

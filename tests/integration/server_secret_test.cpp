@@ -89,7 +89,7 @@ class Sessions {
   std::set<std::uint64_t> seen_;
 };
 
-Server started(const ServerOptions& options) {
+Server started_with_secrets(const ServerOptions& options) {
   Result<Server> server = Server::start(options);
   if (!server) throw std::runtime_error(server.error().message());
   return std::move(*server);
@@ -102,7 +102,7 @@ TEST(ServerSecret, H87_NoPasswordOrIdIsForeseeableOrRepeatsOverARestart) {
     const std::string where = is_stored ? "folder" : "memory";
     ServerOptions options;
     if (is_stored) options.data_folder = folder.path() / "data";
-    Server server = started(options);
+    Server server = started_with_secrets(options);
     sessions.add(server.connect_string(), where + ", first run");
     ASSERT_TRUE(server.restart());
     sessions.add(server.connect_string(), where + ", second run");

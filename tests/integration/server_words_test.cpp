@@ -48,7 +48,7 @@ std::string ask(const std::string& where, std::string_view text, After after = A
   return answer + " (and no end)";
 }
 
-Server started(ServerOptions options) {
+Server started_for_words(ServerOptions options) {
   Result<Server> server = Server::start(std::move(options));
   if (!server) throw std::runtime_error(server.error().message());
   return std::move(*server);
@@ -57,7 +57,7 @@ Server started(ServerOptions options) {
 Server with_all_words() {
   ServerOptions options;
   options.words = {"all"};
-  return started(options);
+  return started_for_words(options);
 }
 
 TEST(ServerWords, AreAnsweredWithAndWithoutANewline) {
@@ -101,7 +101,7 @@ TEST(ServerWords, ALongAnswerArrivesWhole) {
 }
 
 TEST(ServerWords, H94_AreRefusedBeyondTheList) {
-  Server server = started({});
+  Server server = started_for_words({});
 
   EXPECT_EQ(ask(server.connect_string(), "ruok"), "imok");
   EXPECT_EQ(ask(server.connect_string(), "dump"),
@@ -178,7 +178,7 @@ TEST(ServerWords, HaveTheLinesOfApaches) {
 TEST(ServerMetrics, AreScrapedWithHttp) {
   ServerOptions options;
   options.metrics = "127.0.0.1:0";
-  Server server = started(options);
+  Server server = started_for_words(options);
   RawClient client(server.connect_string());
   ASSERT_TRUE(client.connect(10'000));
 
@@ -196,7 +196,7 @@ TEST(ServerMetrics, WhoOnlyLooksDoesNotKeepAnIdleServer) {
   options.metrics = "127.0.0.1:0";
   options.idle_stop = 1s;
   options.handshake_timeout = 1ms;
-  Server server = started(options);
+  Server server = started_for_words(options);
 
   EXPECT_TRUE(test_support::eventually([&] {
     return ask(server.metrics_address(), "GET /metrics HTTP/1.0\r\n\r\n") == "no connection" ||
@@ -205,7 +205,7 @@ TEST(ServerMetrics, WhoOnlyLooksDoesNotKeepAnIdleServer) {
 }
 
 TEST(ServerMetrics, AreNotServedUnlessAskedFor) {
-  Server server = started({});
+  Server server = started_for_words({});
 
   EXPECT_EQ(server.metrics_address(), "");
   EXPECT_EQ(ask(server.connect_string(), "GET /metrics HTTP/1.1\r\n\r\n"), "");
@@ -214,7 +214,7 @@ TEST(ServerMetrics, AreNotServedUnlessAskedFor) {
 TEST(ServerLimits, H89_ConnectionsBeyondTheLimitAreTurnedAwayAndTheOthersServed) {
   ServerOptions options;
   options.max_connections = 3;
-  Server server = started(options);
+  Server server = started_for_words(options);
   std::vector<RawClient> clients;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(clients.emplace_back(server.connect_string()).connect(10'000));
@@ -232,7 +232,7 @@ TEST(ServerLimits, H89_ConnectionsBeyondTheLimitAreTurnedAwayAndTheOthersServed)
 TEST(ServerLimits, H89_ALengthThatIsTooLargeEndsTheConnectionAndNothingElse) {
   ServerOptions options;
   options.max_frame = 1'024;
-  Server server = started(options);
+  Server server = started_for_words(options);
   RawClient good(server.connect_string());
   RawClient bad(server.connect_string());
   ASSERT_TRUE(good.connect(10'000));
@@ -246,7 +246,7 @@ TEST(ServerLimits, H89_ALengthThatIsTooLargeEndsTheConnectionAndNothingElse) {
 }
 
 TEST(ServerLimits, ASessionThatHasClosedItsWritingSideStillGetsItsAnswers) {
-  Server server = started({});
+  Server server = started_for_words({});
   std::string bytes;
   wire::append_connect_request(bytes, {.timeout_ms = 10'000, .password = std::string(16, '\0')},
                                wire::Handshake::kWithReadOnly);

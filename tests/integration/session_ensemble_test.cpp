@@ -11,8 +11,6 @@ namespace {
 using testing::ElementsAre;
 using wire::Op;
 
-constexpr auto kConnected = SessionState::kConnected;
-constexpr auto kSuspended = SessionState::kSuspended;
 
 TEST(SessionEnsemble, SurvivesTheDeathOfTheLeader) {
   Ensemble& ensemble = shared_ensemble();

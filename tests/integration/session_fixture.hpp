@@ -138,6 +138,9 @@ void make_node(Session& session, const std::string& path, const std::string& dat
 using Events = Recorder<std::string>;
 [[nodiscard]] Watcher note(const Events& events);
 
+inline constexpr auto kConnected = SessionState::kConnected;
+inline constexpr auto kSuspended = SessionState::kSuspended;
+
 /// The states a session goes through, and SessionOptions that fill it.
 using States = Recorder<SessionState>;
 [[nodiscard]] SessionOptions watched(const States& states, SessionOptions options = quick());

@@ -13,8 +13,6 @@ namespace {
 using testing::ElementsAre;
 using wire::Op;
 
-constexpr auto kConnected = SessionState::kConnected;
-constexpr auto kSuspended = SessionState::kSuspended;
 constexpr auto kExpired = SessionState::kExpired;
 constexpr auto kClosed = SessionState::kClosed;
 

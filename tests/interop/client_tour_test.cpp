@@ -33,7 +33,7 @@ std::string transcript(Child& tour) {
 }
 
 /// Takes the tour through both servers. `host_at` is where in the command the server belongs.
-Transcripts take(const std::vector<std::string>& command, std::size_t host_at) {
+Transcripts run_tour(const std::vector<std::string>& command, std::size_t host_at) {
   const auto with_host = [&](const std::string& host) {
     std::vector<std::string> words = command;
     words.insert(words.begin() + static_cast<std::ptrdiff_t>(host_at), host);
@@ -62,7 +62,7 @@ void type(const std::string& client, const std::string& tour) {
   std::vector<std::string> command = python("shell_tour.py");
   command.insert(command.end(), {client, file(tour)});
 
-  const Transcripts said = take(command, command.size() - 1);
+  const Transcripts said = run_tour(command, command.size() - 1);
 
   EXPECT_EQ(said.apache, read(tour));
   EXPECT_EQ(said.ours, read(tour));
@@ -70,7 +70,7 @@ void type(const std::string& client, const std::string& tour) {
 
 /// A program that checks what it is told itself.
 void run(const std::vector<std::string>& command) {
-  const Transcripts said = take(command, command.size());
+  const Transcripts said = run_tour(command, command.size());
 
   EXPECT_EQ(said.ours, said.apache);
 }

@@ -12,7 +12,7 @@
 
 /// Everything that can happen to a few candidates of one election: each is a Candidacy over a queue
 /// of real contenders, and every message arrives before anybody does anything else (H73-H75).
-namespace latchkey::walk {
+namespace latchkey::walk::election {
 namespace {
 
 using namespace std::chrono_literals;
@@ -377,4 +377,4 @@ TEST(ElectionExploration, MistakesAreFound) {
 }
 
 }  // namespace
-}  // namespace latchkey::walk
+}  // namespace latchkey::walk::election

@@ -7,7 +7,7 @@
 
 /// Entries that are made in the transaction that deletes an older one of their session, and inherit
 /// its list: queue/estate.hpp.
-namespace latchkey::mini {
+namespace latchkey::mini::estate {
 namespace {
 
 /// Contenders "a", "b", ..., one for each number: that of its client.
@@ -187,4 +187,4 @@ TEST(EstateExplorationFinds, H72_AGapThatIsIgnored) {
 }
 
 }  // namespace
-}  // namespace latchkey::mini
+}  // namespace latchkey::mini::estate

@@ -7,7 +7,7 @@
 #include "scenario/settled_line.hpp"
 
 /// Hand-overs without a list: queue/farewell.hpp. Everyone who has somebody left ahead looks.
-namespace latchkey::mini {
+namespace latchkey::mini::farewell {
 namespace {
 
 constexpr std::size_t kAlways = 1;
@@ -178,4 +178,4 @@ TEST(FarewellExplorationFinds, AFarewellThatIsWrittenOverSomethingElse) {
 }
 
 }  // namespace
-}  // namespace latchkey::mini
+}  // namespace latchkey::mini::farewell

@@ -43,7 +43,7 @@ struct LocalLineProbe {
 }  // namespace latchkey::queue
 
 /// Everything that can happen to those who share one claim to a lock (H70).
-namespace latchkey::walk {
+namespace latchkey::walk::hand_over {
 namespace {
 
 using namespace std::chrono_literals;
@@ -505,4 +505,4 @@ INSTANTIATE_TEST_SUITE_P(Mutants, HandOverExplorationFinds, testing::ValuesIn(kB
                          [](const auto& broken) { return broken.param.name; });
 
 }  // namespace
-}  // namespace latchkey::walk
+}  // namespace latchkey::walk::hand_over

@@ -10,7 +10,7 @@
 
 /// A mutex and a semaphore at one path, in every order of requests, answers and releases, and with
 /// servers that lag behind each other: never do both hold.
-namespace latchkey::walk {
+namespace latchkey::walk::kinds {
 namespace {
 
 namespace action = queue::action;
@@ -330,4 +330,4 @@ TEST(KindsExplorationFinds, PermitsThatDoNotCountTheChildrenOfTheirPath) {
 }
 
 }  // namespace
-}  // namespace latchkey::walk
+}  // namespace latchkey::walk::kinds

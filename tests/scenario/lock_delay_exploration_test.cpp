@@ -23,7 +23,7 @@ struct LockDelayProbe {
 
 /// Everything that can happen to those who queue for a lock with a delay (H73): each has a session
 /// of its own, and the directory's data is the one thing they have in common besides the queue.
-namespace latchkey::walk {
+namespace latchkey::walk::lock_delay {
 namespace {
 
 using namespace std::chrono_literals;
@@ -728,4 +728,4 @@ INSTANTIATE_TEST_SUITE_P(Mutants, LockDelayExplorationFinds, testing::ValuesIn(k
                          [](const auto& broken) { return broken.param.name; });
 
 }  // namespace
-}  // namespace latchkey::walk
+}  // namespace latchkey::walk::lock_delay

@@ -22,7 +22,7 @@ struct BundleProbe {
 
 }  // namespace latchkey::queue
 
-namespace latchkey::pond {
+namespace latchkey::pond::multi {
 namespace {
 
 namespace action = queue::action;
@@ -391,4 +391,4 @@ TEST(MultiExplorationFinds, H49_ALossThatKeepsTheOtherMembers) {
 }
 
 }  // namespace
-}  // namespace latchkey::pond
+}  // namespace latchkey::pond::multi

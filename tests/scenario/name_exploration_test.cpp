@@ -37,7 +37,7 @@ struct NameContenderProbe {
 
 }  // namespace latchkey::queue
 
-namespace latchkey::pond {
+namespace latchkey::pond::name {
 namespace {
 
 namespace action = queue::action;
@@ -303,4 +303,4 @@ TEST(NameExplorationFinds, H09_ANodeThatGoesBeforeTheLossIsTold) {
 }
 
 }  // namespace
-}  // namespace latchkey::pond
+}  // namespace latchkey::pond::name

@@ -25,7 +25,7 @@ struct ReentranceProbe {
 }  // namespace latchkey::queue
 
 /// Everything that can happen to the owners of a lock that each may enter again (H55).
-namespace latchkey::walk {
+namespace latchkey::walk::reentrance {
 namespace {
 
 using namespace std::chrono_literals;
@@ -424,4 +424,4 @@ INSTANTIATE_TEST_SUITE_P(Mutants, ReentranceExplorationFinds, testing::ValuesIn(
                          [](const auto& broken) { return broken.param.name; });
 
 }  // namespace
-}  // namespace latchkey::walk
+}  // namespace latchkey::walk::reentrance

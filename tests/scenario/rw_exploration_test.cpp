@@ -8,7 +8,7 @@
 #include "scenario/explorer.hpp"
 #include "scenario/settled_line.hpp"
 
-namespace latchkey::mini {
+namespace latchkey::mini::rw {
 namespace {
 
 using queue::Relist;
@@ -231,4 +231,4 @@ TEST(RwExplorationFinds, H44_AWriterThatDoesNotSeeTheReaderInItsPredecessorsPlac
 }
 
 }  // namespace
-}  // namespace latchkey::mini
+}  // namespace latchkey::mini::rw

@@ -26,7 +26,7 @@ struct Eavesdropper final : testing::Observer {
 /// The schedule did not come about.
 Violation stuck(std::string what) { return {Invariant::kLiveness, std::move(what), {}}; }
 
-std::optional<Violation> play_lost_create(std::uint64_t seed) {
+std::optional<Violation> play_one_lost_create(std::uint64_t seed) {
   testing::World world({.seed = seed, .followers = 2});
   testing::Process& owner = world.start_process("owner");
   Session session = world.open(owner, {}, {1, 2});
@@ -123,7 +123,7 @@ std::optional<Violation> play_robbed_writer() {
 std::optional<Violation> play_lost_create() {
   // Where it attaches again is luck.
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    if (auto what = play_lost_create(seed)) return what;
+    if (auto what = play_one_lost_create(seed)) return what;
   }
   return std::nullopt;
 }

@@ -18,6 +18,8 @@ void mark(std::map<std::uint32_t, Instant>& marks, const testing::Process& proce
 
 }  // namespace
 
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
 std::string without_number(const std::string& path) {
   constexpr std::size_t kDigits = 10;
   return path.substr(0, path.size() - std::min(path.size(), kDigits));

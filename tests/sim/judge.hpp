@@ -43,6 +43,8 @@ enum class Invariant : std::uint8_t {
 inline constexpr std::size_t kInvariants = 15;
 [[nodiscard]] std::string_view name(Invariant invariant);
 
+/// The path of the parent; empty for a child of the root.
+[[nodiscard]] std::string parent_of(const std::string& path);
 /// What a contender calls its entry, before the server numbers it.
 [[nodiscard]] std::string without_number(const std::string& path);
 

@@ -12,8 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Way;
 
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
 bool is_reader(const std::string& path) { return path.find("__READ__") != std::string::npos; }
 
 /// A tree without the number of its newest record, which every item begins with: refusals and new

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 constexpr const char* kFirst = "/locks/a/_c_00000000-0000-0000-0000-00000000000a-lock-";
 constexpr const char* kSecond = "/locks/a/_c_00000000-0000-0000-0000-00000000000b-lock-";
 constexpr const char* kThird = "/locks/a/_c_00000000-0000-0000-0000-000000000012-lock-";
-constexpr const char* kElsewhere = "/locks/b/_c_00000000-0000-0000-0000-00000000000f-lock-";
+constexpr const char* kOtherLock = "/locks/b/_c_00000000-0000-0000-0000-00000000000f-lock-";
 constexpr const char* kPermit = "/pool/leases/_c_00000000-0000-0000-0000-00000000000e-lease-";
 constexpr const char* kAnotherPermit =
     "/pool/leases/_c_00000000-0000-0000-0000-000000000011-lease-";
@@ -322,7 +322,7 @@ TEST_F(JudgeTest, WhoIsFirstInFrontOfPermitsMayWaitForOneThatIsOutOrForMoreThanT
 }
 
 TEST_F(JudgeTest, NobodySleepsBecauseAnotherLockIsHeld) {
-  enter(his, kElsewhere);
+  enter(his, kOtherLock);
   announce(enter(hers, kFirst));
   // Who is busy all the time seems to be about to wake up.
   const auto watch_for = [&](Duration span) {
@@ -428,10 +428,10 @@ TEST_F(JudgeTest, WhoWasRobbedIsExcusedThereAndNowhereElse) {
   announce(enter(hers, kSecond));
   ASSERT_EQ(said(), "nothing") << "another may hold before it hears of it";
 
-  const Created left = enter(hers, kElsewhere);
+  const Created left = enter(hers, kOtherLock);
   announce(left, {1, 1, false});
   ASSERT_TRUE(hers.remove(Path(left.path), deadline_in(5s)));
-  announce(enter(hers, kElsewhere), {1, 1, false});
+  announce(enter(hers, kOtherLock), {1, 1, false});
 
   EXPECT_EQ(said(), "belief");
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim/judge.hpp"
 #include "sim/lookout.hpp"
 
 namespace latchkey::sim {
@@ -13,14 +14,9 @@ namespace {
 
 constexpr std::size_t kDigits = 10;
 /// From here on a counter is about to end (H35).
-constexpr std::int64_t kLate = std::int64_t{1} << 30U;
+constexpr std::int64_t kNearItsEnd = std::int64_t{1} << 30U;
 
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-std::string without_number(const std::string& path) {
-  return path.size() > kDigits ? path.substr(0, path.size() - kDigits) : path;
-}
 
 std::int64_t number_of(const std::string& path) {
   std::int64_t number = 0;
@@ -86,7 +82,7 @@ void Lookout::create(std::int64_t zxid, const Change& change) {
 
 void Lookout::join(Directory& directory, std::int64_t zxid, Entry entry) {
   directory.has_been_used = true;
-  if (number_of(entry.path) >= kLate) sightings_.saw(35);
+  if (number_of(entry.path) >= kNearItsEnd) sightings_.saw(35);
   const Queue& queue = directory.queue;
   const std::string name = name_of(entry.path);
   const auto process_of = [this](std::int64_t session) {

@@ -13,13 +13,13 @@ using namespace std::chrono_literals;
 using testing::Way;
 using wire::Op;
 
-constexpr std::chrono::milliseconds kTimeout = 4'000ms;
+constexpr std::chrono::milliseconds kQueueTimeout = 4'000ms;
 
 class Trio {
  public:
   Trio() : plan_(plan()), world_(plan_.world), judge_(world_, plan_) {
     SessionOptions options;
-    options.timeout = kTimeout;
+    options.timeout = kQueueTimeout;
     for (Person& one : people_) {
       one.process = &world_.start_process("person " + std::to_string(&one - people_.data()));
       one.session = world_.open(*one.process, options);
@@ -43,7 +43,7 @@ class Trio {
     settle();
   }
   void until_holds(std::size_t who) {
-    world_.run_until([&] { return people_.at(who).lease != nullptr; }, kTimeout);
+    world_.run_until([&] { return people_.at(who).lease != nullptr; }, kQueueTimeout);
   }
   void cancel(std::size_t who) {
     people_.at(who).stop.request_stop();
@@ -59,7 +59,7 @@ class Trio {
     judge_.ended(one.hold);
     one.lease.reset();
   }
-  void settle() { world_.run_for(kTimeout / 4); }
+  void settle() { world_.run_for(kQueueTimeout / 4); }
 
   void lose(std::size_t who, Way way, Op op) {
     world_.drop_next(*people_.at(who).process, way, op);
@@ -74,7 +74,7 @@ class Trio {
   void hold_up_next_proof(std::size_t who, Duration span) {
     const std::uint64_t before = world_.count(testing::Fault::kHold);
     world_.hold_next(*people_.at(who).process, Way::kRequest, Op::kSync, span);
-    world_.run_until([&] { return world_.count(testing::Fault::kHold) > before; }, kTimeout);
+    world_.run_until([&] { return world_.count(testing::Fault::kHold) > before; }, kQueueTimeout);
   }
   void cut(std::size_t who) { world_.cut(world_.host_of(*people_.at(who).session)); }
   void prove(std::size_t who) {
@@ -106,7 +106,7 @@ class Trio {
       settle();
       for (std::size_t i = 0; i < people_.size(); ++i) leave(i);
     }
-    if (!judge_.violation()) world_.run_for(3 * kTimeout);
+    if (!judge_.violation()) world_.run_for(3 * kQueueTimeout);
     if (!judge_.violation()) judge_.check_quiet();
     return judge_.violation();
   }
@@ -125,7 +125,7 @@ class Trio {
     plan.world.service.tick = 100ms;
     plan.world.service.min_session_timeout = 1s;
     plan.sites = {{Sort::kMutex, "/locks/a"}};
-    plan.timeout = kTimeout;
+    plan.timeout = kQueueTimeout;
     return plan;
   }
   void answer(std::size_t who, Judge::AskId ask, Result<Lease> lease) {
@@ -186,7 +186,7 @@ void attach_again(Trio& trio) {
   trio.leave(1);
   trio.join(0);
   trio.join(1);
-  trio.cut_for(1, kTimeout / 8);
+  trio.cut_for(1, kQueueTimeout / 8);
   trio.leave(0);
 }
 
@@ -197,7 +197,7 @@ void wake_without_a_lease(Trio& trio) {
   trio.join(1);
   trio.prove(1);
   trio.fall_silent(1);
-  trio.run_for(kTimeout * 60 / 100);
+  trio.run_for(kQueueTimeout * 60 / 100);
   trio.leave(0);
 }
 
@@ -221,7 +221,7 @@ void prove_by_the_way(Trio& trio) {
 void outlast_the_lease(Trio& trio) {
   trio.join(0);
   trio.fall_silent(0);
-  trio.run_for(2 * kTimeout);
+  trio.run_for(2 * kQueueTimeout);
 }
 
 }  // namespace

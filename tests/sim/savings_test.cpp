@@ -61,14 +61,14 @@ TEST_P(QuickSet, ShowsNoViolationWhateverIsSaved) {
   EXPECT_GT(outcome.holds, 0U);
 }
 
-std::string name_of(const ::testing::TestParamInfo<QuickSet::ParamType>& info) {
+std::string saving_name(const ::testing::TestParamInfo<QuickSet::ParamType>& info) {
   return std::to_string(std::get<0>(info.param)) + '_' + std::get<1>(info.param).name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Saving, QuickSet,
                          ::testing::Combine(::testing::ValuesIn(kQuick),
                                             ::testing::ValuesIn(kOthers)),
-                         name_of);
+                         saving_name);
 
 // ---- The same grants. ---------------------------------------------------------------------------
 

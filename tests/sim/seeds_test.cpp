@@ -243,13 +243,13 @@ TEST_P(Mutants, AreCaughtByWhatTheyViolateAndNobodyIsBlamedWithoutThem) {
   EXPECT_FALSE(caught->innocent) << describe(*caught);
 }
 
-std::string name_of(const ::testing::TestParamInfo<Quarry>& info) {
+std::string quarry_name(const ::testing::TestParamInfo<Quarry>& info) {
   std::string name(base::kMutantNames.at(static_cast<std::size_t>(info.param.mutant)));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, Mutants, ::testing::ValuesIn(quarries()), name_of);
+INSTANTIATE_TEST_SUITE_P(Each, Mutants, ::testing::ValuesIn(quarries()), quarry_name);
 
 TEST(Quarries, EveryMistakeHasItsOwn) {
   std::size_t mutant = 0;

@@ -12,7 +12,7 @@ using testing::Way;
 using wire::Err;
 using wire::Op;
 
-std::string parent_of(const std::string& path) {
+std::string owner_of_child(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
 }
@@ -41,7 +41,7 @@ void Witness::applied(const tree::Record& record) {
     if (!is_create && change.kind != tree::Change::Kind::kDelete) continue;
     Marks& marks = marks_[change.path];
     (is_create ? marks.created : marks.deleted) = record.zxid;
-    const std::string parent = parent_of(change.path);
+    const std::string parent = owner_of_child(change.path);
     marks_[parent].children = record.zxid;
     fire(change.path, On::kNode, record.zxid);
     if (!is_create) fire(change.path, On::kChildren, record.zxid);

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -20,6 +21,8 @@ struct ExitStatus {
 
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
+inline constexpr ExitStatus kFine{0, 0};
+inline constexpr ExitStatus kKilled{-1, SIGKILL};
 
 struct ChildOptions {
   std::filesystem::path folder;          ///< Working folder; empty means ours.
