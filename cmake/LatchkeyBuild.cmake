@@ -32,6 +32,10 @@ if(PROJECT_IS_TOP_LEVEL AND CMAKE_BUILD_TYPE STREQUAL "Debug")
   endif()
 endif()
 
+# What the rooms are compiled with on top of everything: explorations and the simulator run them a
+# million times in a build that is not optimized otherwise.
+set(LATCHKEY_ROOM_FLAGS "" CACHE STRING "Further flags for the rooms under src/")
+
 set(LATCHKEY_WARNINGS
   -Wall -Wextra -Wpedantic -Werror
   -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
@@ -83,9 +87,10 @@ endfunction()
 #               [TESTS <file>...] [THREADED_TESTS <file>...])
 #
 # Makes the target latchkey_<room> from src/<room>. DEPS are the rooms it may include, LIBS the
-# third-party targets it compiles against. ALONE are those of the sources that cannot be
-# compiled together with others. TESTS are the unit tests beside the sources, and THREADED_TESTS those with more than one thread; they are all linked into latchkey_unit_tests. A
-# room with no SOURCES yet is a set of headers.
+# third-party targets it compiles against. ALONE are those of the sources that cannot be compiled
+# together with others. TESTS are the unit tests beside the sources, and THREADED_TESTS those with
+# more than one thread; they are all linked into latchkey_unit_tests. A room with no SOURCES yet is
+# a set of headers.
 function(latchkey_room room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;SOURCES;ALONE;TESTS;THREADED_TESTS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -97,6 +102,7 @@ function(latchkey_room room)
     add_library(${target} OBJECT ${arg_SOURCES})
     set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     latchkey_options(${target})
+    target_compile_options(${target} PRIVATE ${LATCHKEY_ROOM_FLAGS})
     target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(${target} PUBLIC ${arg_DEPS} ${arg_LIBS})
   else()

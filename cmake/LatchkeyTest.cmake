@@ -1,35 +1,49 @@
 # How Latchkey tests are built and handed to ctest. Every test has a label and a time-out.
 
-include(GoogleTest)
+# How many entries may keep a core busy at the same time.
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 
 # latchkey_test(<name> LABEL <label> SOURCES <file>... [LIBS <target>...] [TIMEOUT <seconds>]
-#               [PER_SUITE])
+#               [CASES <n>] [COST <n>] [BUSY]
+#               [VERIFY <regex>...] [LONG <regex>...] [PLAIN <regex>...])
 #
-# One GoogleTest program. ctest sees one test per TEST(), or, with PER_SUITE, one per test suite:
-# for suites whose cases share something costly, such as a running server, and for those with so
-# many cases that starting a process for each would take longer than running them.
+# One GoogleTest program. ctest has an entry, which is a process, for each TEST(); with CASES it has
+# one for so many cases of a suite at most: for suites whose cases share something costly, such as a
+# running server, and for those with so many cases that starting a process for each would take
+# longer than running them.
+#
+# Most tests wait more than they compute, and many entries run at a time. BUSY are those that
+# compute: no more of them run together than there are cores. COST says what should begin first.
+#
+# VERIFY and LONG are matched with the names of entries, "Suite.Case" or "Suite.1of3": those that
+# match belong to `./dev verify` or to `./dev verify --long`, all others to `./dev test`. PLAIN are
+# those that no sanitizer needs to see.
 function(latchkey_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "PER_SUITE" "LABEL;TIMEOUT" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg
+    "BUSY" "LABEL;TIMEOUT;CASES;COST" "SOURCES;LIBS;VERIFY;LONG;PLAIN")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
+  foreach(number CASES COST)
+    if(NOT arg_${number})
+      set(arg_${number} 0)
+    endif()
+  endforeach()
+  foreach(tier VERIFY LONG PLAIN)
+    string(TOLOWER ${tier} lower)
+    list(JOIN arg_${tier} "|" ${lower})
+    if(NOT arg_${tier})
+      set(${lower} "^$")
+    endif()
+  endforeach()
   latchkey_program(${name} SOURCES ${arg_SOURCES} LIBS GTest::gmock_main ${arg_LIBS})
   if(NOT TARGET ${name})
     return()
   endif()
-  if(arg_PER_SUITE)
-    set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
-    configure_file(${PROJECT_SOURCE_DIR}/cmake/gtest_suites.cmake.in ${script}.in @ONLY)
-    file(GENERATE OUTPUT ${script} INPUT ${script}.in)
-    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
-  else()
-    gtest_discover_tests(${name}
-      NO_PRETTY_VALUES
-      TEST_PREFIX ${arg_LABEL}.
-      DISCOVERY_MODE PRE_TEST
-      DISCOVERY_TIMEOUT 300
-      PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
-  endif()
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_entries.cmake)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/gtest_entries.cmake.in ${script}.in @ONLY)
+  file(GENERATE OUTPUT ${script} INPUT ${script}.in)
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
 endfunction()
 
 # latchkey_fuzz(<name>)

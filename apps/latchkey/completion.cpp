@@ -18,7 +18,7 @@ struct Words {
   bool names = false;               ///< The first argument is a lock.
 };
 
-std::vector<std::string> names_of(const CLI::Option& option) {
+std::vector<std::string> option_names(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
@@ -37,7 +37,7 @@ std::vector<const CLI::Option*> options_of(const CLI::App& command) {
 Words words_of(const CLI::App& command) {
   Words words;
   for (const CLI::Option* option : options_of(command)) {
-    const std::vector<std::string> names = names_of(*option);
+    const std::vector<std::string> names = option_names(*option);
     words.all.insert(words.all.end(), names.begin(), names.end());
     if (option->get_positional()) words.names = words.names || option->get_name(true) == "NAME";
     if (names.empty() || option->get_items_expected_max() == 0) continue;
@@ -114,7 +114,7 @@ std::string zsh_completion(const CLI::App& root) {
                                               described(command->get_description())));
     cases += fmt::format("    {})\n      _arguments -s", command->get_name());
     for (const CLI::Option* option : options_of(*command)) {
-      for (const std::string& name : names_of(*option)) {
+      for (const std::string& name : option_names(*option)) {
         std::string spec = name + "[" + described(option->get_description()) + "]";
         if (option->get_items_expected_max() > 0) {
           spec += wants_file(*option) ? ":file:_files" : ":value: ";
@@ -169,7 +169,7 @@ std::string fish_completion(const CLI::App& root) {
       text += fmt::format("complete -c latchkey {} -a '(__latchkey_locks)'\n", when);
     }
     for (const CLI::Option* option : options_of(*command)) {
-      if (names_of(*option).empty()) continue;
+      if (option_names(*option).empty()) continue;
       std::string line = "complete -c latchkey " + when;
       for (const std::string& letter : option->get_snames()) line += " -s " + letter;
       for (const std::string& word : option->get_lnames()) line += " -l " + word;

@@ -40,7 +40,7 @@ struct Start {
   int keep = -1;
 };
 
-[[noreturn]] void become(const Start& start) {
+[[noreturn]] void become_daemon(const Start& start) {
   // Out of the way of the numbers it is to have.
   constexpr int kAside = 100;
   const int output = ::fcntl(start.output, F_DUPFD, kAside);
@@ -70,7 +70,7 @@ bool fork_away(const Start& start) {
     ::setsid();
     // Returns when it has its name: whoever collects orphans never sees it without (is_daemon()).
     const pid_t last = ::vfork();
-    if (last == 0) become(start);
+    if (last == 0) become_daemon(start);
     ::_exit(last < 0 ? 1 : 0);
   }
   int status = 0;

@@ -47,7 +47,7 @@ std::optional<double> average(std::string_view latency) {
   return number(latency.substr(slash + 1));
 }
 
-std::string names_of(const std::vector<std::string>& all) {
+std::string names_in(const std::vector<std::string>& all) {
   constexpr std::size_t kShown = 3;
   const std::vector<std::string> shown(
       all.begin(), all.begin() + std::min<std::ptrdiff_t>(kShown, std::ssize(all)));
@@ -88,7 +88,7 @@ std::vector<Finding> diagnose(const Queue& lock, std::int32_t counter, std::int6
   }
   if (!foreign.empty()) {
     found.push_back({Weight::kWarning, lock.directory,
-                     "Nodes that are no contender's: " + names_of(foreign) + ".",
+                     "Nodes that are no contender's: " + names_in(foreign) + ".",
                      "nobody waits for them; remove them if they belong to nobody"});
   }
   if (queue::is_spent(counter)) {

@@ -39,7 +39,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-[[noreturn]] void become(const Launch& launch) {
+[[noreturn]] void become_command(const Launch& launch) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.parent) ::_exit(kNotFound);  // It died before the line above.
   ::setpgid(0, 0);
@@ -162,7 +162,7 @@ std::optional<Job::Failure> Job::start(const std::vector<std::string>& environme
       report[1]};
   pid_ = ::fork();
   const int fork_error = errno;
-  if (pid_ == 0) become(launch);
+  if (pid_ == 0) become_command(launch);
   ::close(report[1]);
   if (pid_ < 0) {
     ::close(report[0]);

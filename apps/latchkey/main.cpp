@@ -110,7 +110,7 @@ std::optional<int> status_fd_in(const std::vector<std::string>& words) {
 
 /// What is wrong with the command line, and where to read on.
 int explain_misuse(const CLI::App& app, const CLI::ParseError& error,
-             const std::vector<std::string>& words) {
+                   const std::vector<std::string>& words) {
   const CLI::App* command = &app;
   for (const CLI::App* parsed : app.get_subcommands()) command = parsed;
   const std::string name = command == &app ? "latchkey" : "latchkey " + command->get_name();

@@ -116,7 +116,7 @@ std::string option_head(const CLI::Option& option) {
   return text;
 }
 
-void add_options(const CLI::App& command, std::string& page) {
+void list_options(const CLI::App& command, std::string& page) {
   for (const std::string& group : command.get_groups()) {
     if (group.empty()) continue;
     const auto options =
@@ -165,7 +165,7 @@ std::string head_of_page(const std::string& name, const std::string& what) {
 std::string page_of(const CLI::App& command) {
   std::string page = head_of_page("latchkey-" + command.get_name(), command.get_description());
   page += ".SH SYNOPSIS\n" + troff(usage_of(command)) + "\n";
-  add_options(command, page);
+  list_options(command, page);
   add_footer(command.get_footer(), page);
   return page + ".SH SEE ALSO\n.BR latchkey (1)\n";
 }

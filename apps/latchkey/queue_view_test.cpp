@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using Standing = QueueEntry::Standing;
 
-QueueEntry entry(Standing standing, int position) {
+QueueEntry queue_entry(Standing standing, int position) {
   QueueEntry made;
   made.node = "_c_x-lock-000000000" + std::to_string(position);
   made.standing = standing;
@@ -46,7 +46,8 @@ TEST(QueueView, AgesAreRoundedForPeople) {
 
 TEST(QueueView, ALockIsARowWithItsHolderAndHowManyWait) {
   const std::vector<Queue> locks = {
-      lock_of({entry(Standing::kHolds, 1), entry(Standing::kWaits, 2), entry(Standing::kWaits, 3)}),
+      lock_of({queue_entry(Standing::kHolds, 1), queue_entry(Standing::kWaits, 2),
+               queue_entry(Standing::kWaits, 3)}),
       lock_of({})};
 
   const Table table = locks_table(locks, 1'005'000);
@@ -57,13 +58,13 @@ TEST(QueueView, ALockIsARowWithItsHolderAndHowManyWait) {
 }
 
 TEST(QueueView, ALockBetweenTwoHoldersIsNotFree) {
-  const Queue lock = lock_of({entry(Standing::kWaits, 2)});
+  const Queue lock = lock_of({queue_entry(Standing::kWaits, 2)});
   EXPECT_FALSE(is_free(lock));
   EXPECT_EQ(queue_line(lock), "nightly: held by nobody yet; 1 waits");
 }
 
 TEST(QueueView, ForeignNodesAreShownAndDoNotCount) {
-  QueueEntry stranger = entry(Standing::kForeign, 0);
+  QueueEntry stranger = queue_entry(Standing::kForeign, 0);
   stranger.node = "config";
   const Queue lock = lock_of({stranger});
   EXPECT_TRUE(is_free(lock));
@@ -71,14 +72,14 @@ TEST(QueueView, ForeignNodesAreShownAndDoNotCount) {
 }
 
 TEST(QueueView, AForeignHolderIsNamedByWhatItWroteAndCannotForgeALine) {
-  QueueEntry holder = entry(Standing::kHolds, 1);
+  QueueEntry holder = queue_entry(Standing::kHolds, 1);
   holder.host.clear();
   holder.data = "10.0.0.7\nevil: free";
   EXPECT_EQ(queue_line(lock_of({holder})), "nightly: held by 10.0.0.7\\nevil: free");
 }
 
 TEST(QueueView, WhoWasAskedToLetGoIsStillNamed) {
-  QueueEntry asked = entry(Standing::kHolds, 1);
+  QueueEntry asked = queue_entry(Standing::kHolds, 1);
   asked.release_requested = true;
   EXPECT_EQ(queue_line(lock_of({asked})),
             "nightly: held by db1 pid 4711 (backup): asked to let go");
@@ -92,7 +93,7 @@ TEST(QueueView, WhoWasAskedToLetGoIsStillNamed) {
 }
 
 TEST(QueueView, ASemaphoreShowsItsSizeAndHowManyPermitsAreHeld) {
-  Queue lock = lock_of({entry(Standing::kHolds, 1), entry(Standing::kWaits, 2)});
+  Queue lock = lock_of({queue_entry(Standing::kHolds, 1), queue_entry(Standing::kWaits, 2)});
   EXPECT_EQ(permits_text(lock), "");
   lock.size = 4;
 
@@ -103,7 +104,7 @@ TEST(QueueView, ASemaphoreShowsItsSizeAndHowManyPermitsAreHeld) {
 }
 
 TEST(QueueView, ADoneMarkIsKnownByWhatItSaysAndNotByItsName) {
-  QueueEntry mark = entry(Standing::kForeign, 0);
+  QueueEntry mark = queue_entry(Standing::kForeign, 0);
   mark.node = "done";
   EXPECT_FALSE(is_done_mark(mark)) << "a lock may be called so";
   mark.data = "latchkey/1\nhost=db1\ntoken=17\n";
@@ -114,7 +115,7 @@ TEST(QueueView, ADoneMarkIsKnownByWhatItSaysAndNotByItsName) {
 }
 
 TEST(QueueView, JsonHasEveryFieldOnOneLine) {
-  Queue lock = lock_of({entry(Standing::kHolds, 1)});
+  Queue lock = lock_of({queue_entry(Standing::kHolds, 1)});
   lock.entries[0].reason = "line\nbreak \"quoted\"";
   lock.warnings = {"Careful."};
 
@@ -129,15 +130,15 @@ TEST(QueueView, JsonHasEveryFieldOnOneLine) {
 }
 
 TEST(QueueView, WhoWaitsForPermitsIsCountedOnce) {
-  Queue lock = lock_of({entry(Standing::kHolds, 1), entry(Standing::kWaits, 2),
-                        entry(Standing::kWaits, 3), entry(Standing::kWaits, 4)});
+  Queue lock = lock_of({queue_entry(Standing::kHolds, 1), queue_entry(Standing::kWaits, 2),
+                        queue_entry(Standing::kWaits, 3), queue_entry(Standing::kWaits, 4)});
   for (std::size_t i = 0; i < 3; ++i) lock.entries[i].node = "leases/x" + std::to_string(i);
   lock.entries[3].node = "locks/x";
   EXPECT_EQ(waiting_count(lock), 1U);
 }
 
 TEST(QueueView, AHoldIsShownWithItsOwnerReasonAndEnd) {
-  Queue lock = lock_of({entry(Standing::kHolds, 1)});
+  Queue lock = lock_of({queue_entry(Standing::kHolds, 1)});
   lock.entries[0].reason = format_hold({"the big move", "ann@db1", "2026-11-16T09:30:00Z"});
 
   EXPECT_EQ(who_text(lock.entries[0]), "db1 pid 4711 (hold)");

@@ -111,7 +111,7 @@ void take_default_addresses(ServerOptions& options) {
   }
 }
 
-Result<Server> start(ServerOptions& options) {
+Result<Server> start_server(ServerOptions& options) {
   const bool told_where =
       !options.listen.empty() || !options.unix_path.empty() || !options.inherited.empty();
   if (!told_where) take_default_addresses(options);
@@ -149,7 +149,7 @@ int end(const Result<void>& ended, const Voices& voices) {
 int serve(ServerOptions options, const sigset_t& signals, const Voices& voices) {
   StartSignals early(signals);
   options.cancel_start = early.token();
-  Result<Server> server = start(options);
+  Result<Server> server = start_server(options);
   early.end();
   if (!server && server.error() == Code::kCancelled) {
     voices.log.say("latchkey serve: ended before it had read its data\n");

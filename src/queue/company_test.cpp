@@ -11,7 +11,7 @@ using testing::IsEmpty;
 using testing::Optional;
 using testing::SizeIs;
 
-std::string name_of(int number) {
+std::string name_at(int number) {
   std::string digits = std::to_string(number);
   return "_c_00000000-0000-4000-8000-000000000000-lock-" + std::string(10 - digits.size(), '0') +
          digits;
@@ -19,15 +19,15 @@ std::string name_of(int number) {
 
 class CompanyTest : public testing::Test {
  protected:
-  void at(Company::Id id, int number) { company_.is_at(id, *parse_place(name_of(number))); }
+  void at(Company::Id id, int number) { company_.is_at(id, *parse_place(name_at(number))); }
   void at_in_place_of(Company::Id id, int number, int replaced) {
-    company_.is_at(id, *parse_place(name_of(number)), name_of(replaced));
+    company_.is_at(id, *parse_place(name_at(number)), name_at(replaced));
   }
   /// Two stand in line, and a list has shown them, and `others`.
   void be_listed(std::vector<std::string> others = {}) {
     come(1, 4);
     come(2, 5);
-    others.insert(others.end(), {name_of(4), name_of(5)});
+    others.insert(others.end(), {name_at(4), name_at(5)});
     company_.listed(others);
     company_.holds(1);
     static_cast<void>(company_.take_due());
@@ -56,7 +56,7 @@ TEST_F(CompanyTest, WhoComesLaterWaitsUntilTheOneAheadHoldsOrLeaves) {
   at(2, 9);
   at(3, 10);
   EXPECT_THAT(company_.take_due(), IsEmpty());
-  EXPECT_THAT(company_.ahead_of(3), Optional(name_of(9)));
+  EXPECT_THAT(company_.ahead_of(3), Optional(name_at(9)));
 
   company_.holds(1);
   EXPECT_THAT(company_.take_due(), ElementsAre(2));
@@ -105,13 +105,13 @@ TEST_F(CompanyTest, OneListServesEverybodyWhoIsInIt) {
   come(2, 4);
   come(3, 6);
   come(4, 8);
-  company_.listed({name_of(6), "stranger", name_of(2), name_of(4), name_of(1)});
+  company_.listed({name_at(6), "stranger", name_at(2), name_at(4), name_at(1)});
 
-  EXPECT_THAT(company_.known_to(2), Optional(ElementsAre(name_of(1), name_of(2), name_of(4))));
+  EXPECT_THAT(company_.known_to(2), Optional(ElementsAre(name_at(1), name_at(2), name_at(4))));
   EXPECT_EQ(company_.known_to(4), std::nullopt) << "it came after the list";
   company_.leaves(1);
-  company_.gone(name_of(2));
-  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(4), name_of(6))));
+  company_.gone(name_at(2));
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_at(4), name_at(6))));
 }
 
 TEST_F(CompanyTest, BehindAHolderAloneThereIsNothingToWaitFor) {
@@ -129,31 +129,31 @@ TEST_F(CompanyTest, BehindAHolderAloneThereIsNothingToWaitFor) {
 TEST_F(CompanyTest, H39_WhoHoldsInAnOldDirectoryProvesNothingAboutTheNew) {
   come(1, 2);
   come(2, 3);
-  company_.listed({name_of(0), name_of(1), name_of(3)});
+  company_.listed({name_at(0), name_at(1), name_at(3)});
   company_.holds(1);
-  EXPECT_THAT(company_.known_to(2), Optional(ElementsAre(name_of(0), name_of(1), name_of(3))));
+  EXPECT_THAT(company_.known_to(2), Optional(ElementsAre(name_at(0), name_at(1), name_at(3))));
 }
 
 TEST_F(CompanyTest, H35_AnotherEntryOfOnesOwnNumberIsShown) {
   come(1, 5);
   come(2, 6);
   const std::string twin = "_c_ffffffff-0000-4000-8000-000000000000-lock-0000000005";
-  company_.listed({name_of(5), twin});
-  EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(name_of(5), twin)));
+  company_.listed({name_at(5), twin});
+  EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(name_at(5), twin)));
 }
 
 TEST_F(CompanyTest, WhoHoldsProvesThatEverybodyAheadIsGone) {
   come(1, 4);
   come(2, 6);
-  company_.listed({name_of(1), name_of(2), name_of(4), name_of(5), name_of(6)});
+  company_.listed({name_at(1), name_at(2), name_at(4), name_at(5), name_at(6)});
   company_.holds(1);
-  EXPECT_THAT(company_.known_to(2), Optional(ElementsAre(name_of(4), name_of(5), name_of(6))));
+  EXPECT_THAT(company_.known_to(2), Optional(ElementsAre(name_at(4), name_at(5), name_at(6))));
 }
 
 TEST_F(CompanyTest, AListThatShowsASemaphoreServesNobody) {
   come(1, 1);
   come(2, 2);
-  company_.listed({name_of(1), name_of(2), std::string(kLeases)});
+  company_.listed({name_at(1), name_at(2), std::string(kLeases)});
   EXPECT_EQ(company_.known_to(2), std::nullopt);
 }
 
@@ -163,26 +163,26 @@ TEST_F(CompanyTest, H44_TwoEntriesOfOneNumberAreTwo) {
   come(2, 10);
   const std::string writer = "_c_00000000-0000-4000-8000-000000000000-__WRIT__0000000003";
   const std::string reader = "_c_00000000-0000-4000-8000-000000000000-__READ__0000000003";
-  company_.listed({writer, reader, name_of(9)});
+  company_.listed({writer, reader, name_at(9)});
   company_.gone(reader);
-  EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(writer, name_of(9))));
+  EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(writer, name_at(9))));
   company_.gone(writer);
-  EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(writer, name_of(9)))) << "it may read on";
+  EXPECT_THAT(company_.known_to(1), Optional(ElementsAre(writer, name_at(9)))) << "it may read on";
 }
 
 TEST_F(CompanyTest, WhoComesBackRightBehindTheLastNeedsNoList) {
   be_listed();
   company_.leaves(1);
-  EXPECT_THAT(company_.left(), ElementsAre(name_of(4)));
+  EXPECT_THAT(company_.left(), ElementsAre(name_at(4)));
   static_cast<void>(company_.enters(3));
   at_in_place_of(3, 6, 4);
-  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), name_of(6))));
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_at(5), name_at(6))));
 
   company_.holds(2);
   company_.leaves(2);
   static_cast<void>(company_.enters(4));
   at_in_place_of(4, 7, 5);
-  EXPECT_THAT(company_.known_to(4), Optional(ElementsAre(name_of(6), name_of(7))));
+  EXPECT_THAT(company_.known_to(4), Optional(ElementsAre(name_at(6), name_at(7))));
   EXPECT_THAT(company_.left(), IsEmpty());
 }
 
@@ -205,7 +205,7 @@ TEST_F(CompanyTest, WhoeverIsNotOfTheCompanyCountsAsWell) {
   company_.leaves(1);
   static_cast<void>(company_.enters(3));
   at_in_place_of(3, 7, 4);
-  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), stranger, name_of(7))));
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_at(5), stranger, name_at(7))));
 }
 
 TEST_F(CompanyTest, H39_WhoReplacesWhatNoListHasShownMayBeInAnotherDirectory) {
@@ -225,44 +225,44 @@ TEST_F(CompanyTest, AListBetweenReleaseAndDeleteShowsTheOldEntryOnce) {
   be_listed();
   company_.leaves(1);
   static_cast<void>(company_.enters(3));
-  company_.listed({name_of(4), name_of(5)});
+  company_.listed({name_at(4), name_at(5)});
   EXPECT_THAT(company_.left(), IsEmpty());
   at_in_place_of(3, 6, 4);
-  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), name_of(6))));
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_at(5), name_at(6))));
 }
 
 TEST_F(CompanyTest, WhatWasGivenUpBeforeTheListCameAndIsAheadOfTheHolderIsKnownAsWell) {
   be_listed();
   company_.leaves(1);
   static_cast<void>(company_.enters(3));
-  company_.listed({name_of(4), name_of(5)});
+  company_.listed({name_at(4), name_at(5)});
   company_.holds(2);
   at_in_place_of(3, 6, 4);
-  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_of(5), name_of(6))));
+  EXPECT_THAT(company_.known_to(3), Optional(ElementsAre(name_at(5), name_at(6))));
 }
 
 TEST_F(CompanyTest, OfThoseWhoNeverComeBackOnlySomeAreKept) {
   std::vector<std::string> names;
   for (int i = 1; i <= 100; ++i) {
     come(static_cast<Company::Id>(i), i);
-    names.push_back(name_of(i));
+    names.push_back(name_at(i));
   }
   company_.listed(names);
   for (Company::Id id = 1; id <= 99; ++id) company_.leaves(id);
   EXPECT_LT(company_.left().size(), 99U);
-  EXPECT_EQ(company_.left().back(), name_of(99));
+  EXPECT_EQ(company_.left().back(), name_at(99));
 }
 
 TEST_F(CompanyTest, WhoEntersAgainHasNoPlaceUntilItIsAnswered) {
   come(1, 1);
   come(2, 2);
   EXPECT_TRUE(company_.enters(1));
-  EXPECT_EQ(company_.owner_of(name_of(1)), std::nullopt);
-  EXPECT_THAT(company_.owner_of(name_of(2)), Optional(2));
+  EXPECT_EQ(company_.owner_of(name_at(1)), std::nullopt);
+  EXPECT_THAT(company_.owner_of(name_at(2)), Optional(2));
   EXPECT_THAT(company_.take_due(), ElementsAre(2));
   at(1, 3);
   EXPECT_THAT(company_.take_due(), IsEmpty());
-  EXPECT_THAT(company_.ahead_of(1), Optional(name_of(2)));
+  EXPECT_THAT(company_.ahead_of(1), Optional(name_at(2)));
 }
 
 TEST_F(CompanyTest, WhoGoesAloneIsNeverDue) {

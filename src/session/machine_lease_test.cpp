@@ -202,7 +202,8 @@ TEST_F(MachineLease, H13_IdlePingsAreSuchAPauseToo) {
   rig.pass(kTimeout / 6);
 
   prove();
-  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - kTimeout / 3 - milliseconds(120)) << "the pause before the ping counts";
+  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - kTimeout / 3 - milliseconds(120))
+      << "the pause before the ping counts";
   rig.machine.join(holder);
   rig.pass(kTimeout / 3, [&] { rig.answer_all(); });
   rig.answer_all();
@@ -218,7 +219,8 @@ TEST_F(MachineLease, H13_APingThatWasHeldUpMayHaveComeAfterTheLastTouch) {
 
   prove();
 
-  EXPECT_EQ(left(), kTimeout - kTimeout / 4 - kTimeout / 3 - milliseconds(3'500) - milliseconds(120))
+  EXPECT_EQ(left(),
+            kTimeout - kTimeout / 4 - kTimeout / 3 - milliseconds(3'500) - milliseconds(120))
       << "the pause before the ping, and its way";
 }
 

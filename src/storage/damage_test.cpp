@@ -12,14 +12,15 @@ namespace {
 using Events = std::vector<History::Event>;
 using Image = std::map<std::string, std::string>;
 
-const FileJournalOptions kOneSegment{.segment_bytes = 3072, .fold_bytes = 1, .spare = Spare::kInAppend};
+const FileJournalOptions kOneSegment{
+    .segment_bytes = 3072, .fold_bytes = 1, .spare = Spare::kInAppend};
 
 struct Reopened {
   Result<std::unique_ptr<FileJournal>> journal;
   Events events;
 };
 
-Reopened open(const Image& image) {
+Reopened open_image(const Image& image) {
   SimDisk disk(image);
   History state;
   auto journal = FileJournal::open(disk.files(), kOneSegment, state);
@@ -35,23 +36,25 @@ struct Written {
   Events events;
 };
 
-void append(Journal& journal, const Events& batch, Written& story) {
+void append_to_story(Journal& journal, const Events& batch, Written& story) {
   ASSERT_TRUE(journal.append(entries_of(batch)));
   story.events.insert(story.events.end(), batch.begin(), batch.end());
 }
 
-Written write_story(Stop stop, const Events& last, const FileJournalOptions& options = kOneSegment) {
+Written write_three_files(Stop stop, const Events& last,
+                          const FileJournalOptions& options = kOneSegment) {
   Written story;
   SimDisk disk(1);
   History state;
   const auto journal = FileJournal::open(disk.files(), options, state);
   std::int64_t zxid = 0;
-  while (!(*journal)->needs_folding()) append(**journal, {{++zxid, "in the snapshot"}}, story);
+  while (!(*journal)->needs_folding())
+    append_to_story(**journal, {{++zxid, "in the snapshot"}}, story);
   History empty;
   EXPECT_TRUE((*journal)->fold(empty));
-  while (!(*journal)->needs_folding()) append(**journal, {{++zxid, "finished"}}, story);
-  append(**journal, {{200, "almost the last"}, {201, ""}}, story);
-  append(**journal, last, story);
+  while (!(*journal)->needs_folding()) append_to_story(**journal, {{++zxid, "finished"}}, story);
+  append_to_story(**journal, {{200, "almost the last"}, {201, ""}}, story);
+  append_to_story(**journal, last, story);
   if (stop == Stop::kClose) {
     EXPECT_TRUE((*journal)->close());
   }
@@ -75,9 +78,9 @@ const Events kLast{{300, std::string(700, 'x')}, {301, "end"}};
 
 TEST(Damage, H77_WhatIsWholeIsFedBack) {
   for (const Stop stop : {Stop::kCrash, Stop::kClose}) {
-    const Written story = write_story(stop, kLast);
+    const Written story = write_three_files(stop, kLast);
 
-    const Reopened opened = open(story.image);
+    const Reopened opened = open_image(story.image);
 
     ASSERT_TRUE(opened.journal) << opened.journal.error();
     EXPECT_EQ(opened.events, story.events);
@@ -88,7 +91,7 @@ TEST(Damage, H77_WhatIsWholeIsFedBack) {
 
 /// The last batch breaks off at every byte, with zeros behind.
 TEST(Damage, H77_ATornTailIsCutAtEveryByte) {
-  const Written story = write_story(Stop::kCrash, kLast);
+  const Written story = write_three_files(Stop::kCrash, kLast);
   const std::string newest = newest_segment(story.image);
   const std::size_t end = end_of(story.image.at(newest));
   const Events before(story.events.begin(), story.events.end() - 2);
@@ -98,7 +101,7 @@ TEST(Damage, H77_ATornTailIsCutAtEveryByte) {
     image[newest].resize(cut);
     image[newest].resize(story.image.at(newest).size(), '\0');
 
-    const Reopened opened = open(image);
+    const Reopened opened = open_image(image);
 
     ASSERT_TRUE(opened.journal) << "cut at " << cut << ": " << opened.journal.error();
     ASSERT_EQ(opened.events, before) << "cut at " << cut;
@@ -109,13 +112,13 @@ TEST(Damage, H77_ATornTailIsCutAtEveryByte) {
 /// A segment has its full length before it has its name, so no crash makes it shorter.
 TEST(Damage, H77_ASegmentThatIsShorterThanItWasMadeIsRefused) {
   for (const Stop stop : {Stop::kCrash, Stop::kClose}) {
-    const Written story = write_story(stop, kLast);
+    const Written story = write_three_files(stop, kLast);
     const std::string newest = newest_segment(story.image);
     for (std::size_t size = 0; size < story.image.at(newest).size(); ++size) {
       Image image = story.image;
       image[newest].resize(size);
 
-      const Reopened opened = open(image);
+      const Reopened opened = open_image(image);
 
       ASSERT_FALSE(opened.journal) << "cut at " << size;
       ASSERT_EQ(opened.journal.error(), Code::kDamaged) << "cut at " << size;
@@ -125,20 +128,20 @@ TEST(Damage, H77_ASegmentThatIsShorterThanItWasMadeIsRefused) {
 
 /// A batch that does not fit gets a segment that is long enough from the start.
 TEST(Damage, H77_ALongSegmentThatWasCutIsRefused) {
-  const Written story = write_story(Stop::kCrash, {{300, std::string(10'000, 'x')}});
+  const Written story = write_three_files(Stop::kCrash, {{300, std::string(10'000, 'x')}});
   const std::string newest = newest_segment(story.image);
-  ASSERT_TRUE(open(story.image).journal);
+  ASSERT_TRUE(open_image(story.image).journal);
   Image image = story.image;
   image[newest].resize(kOneSegment.segment_bytes);
 
-  const Reopened opened = open(image);
+  const Reopened opened = open_image(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
 }
 
 TEST(Damage, H77_ATailWithAnySectorMissingIsCut) {
-  const Written story = write_story(Stop::kCrash, {{300, std::string(1200, '\0')}});
+  const Written story = write_three_files(Stop::kCrash, {{300, std::string(1200, '\0')}});
   const std::string newest = newest_segment(story.image);
   const std::size_t end = end_of(story.image.at(newest));
   const Events before(story.events.begin(), story.events.end() - 1);
@@ -150,7 +153,7 @@ TEST(Damage, H77_ATailWithAnySectorMissingIsCut) {
       image[newest].replace(end - (sector + 1) * kSector, kSector, kSector, '\0');
     }
 
-    const Reopened opened = open(image);
+    const Reopened opened = open_image(image);
 
     ASSERT_TRUE(opened.journal) << missing << ": " << opened.journal.error();
     EXPECT_EQ(opened.events, before) << missing;
@@ -167,7 +170,7 @@ void flip_every_bit(const Written& story, const std::string& name) {
     Image image = story.image;
     image[name][bit / 8] = static_cast<char>(image[name][bit / 8] ^ (1 << bit % 8));
 
-    const Reopened opened = open(image);
+    const Reopened opened = open_image(image);
 
     if (opened.journal) {
       ASSERT_GE(bit / 8, end) << name << " bit " << bit << " was accepted";
@@ -186,8 +189,8 @@ void flip_every_bit(const Written& story, const std::string& name) {
 
 /// A snapshot, two finished segments and the newest one, each as short as can be.
 Written short_story(Stop stop) {
-  return write_story(stop, {{300, "the last one"}},
-                     {.segment_bytes = 2048, .fold_bytes = 1, .spare = Spare::kInAppend});
+  return write_three_files(stop, {{300, "the last one"}},
+                           {.segment_bytes = 2048, .fold_bytes = 1, .spare = Spare::kInAppend});
 }
 
 std::string oldest(const Image& image, FileKind kind) {
@@ -219,7 +222,7 @@ TEST(Damage, H77_AnyFlippedBitAfterACloseIsRefusedOrHarmless) {
 }
 
 TEST(Damage, H77_AFlippedBitInALongLastBatchOfZerosIsRefused) {
-  const Written story = write_story(Stop::kCrash, {{300, std::string(1500, '\0')}});
+  const Written story = write_three_files(Stop::kCrash, {{300, std::string(1500, '\0')}});
   const std::string newest = newest_segment(story.image);
   const std::size_t end = end_of(story.image.at(newest));
 
@@ -227,40 +230,40 @@ TEST(Damage, H77_AFlippedBitInALongLastBatchOfZerosIsRefused) {
     Image image = story.image;
     image[newest][at] = static_cast<char>(image[newest][at] ^ 0x10);
 
-    ASSERT_FALSE(open(image).journal) << at;
+    ASSERT_FALSE(open_image(image).journal) << at;
   }
 }
 
 TEST(Damage, H77_ABatchInFrontOfOthersIsNotCutWhateverItLooksLike) {
-  const Written story = write_story(Stop::kCrash, kLast);
+  const Written story = write_three_files(Stop::kCrash, kLast);
   const std::string newest = newest_segment(story.image);
   Image image = story.image;
   image[newest].replace(kSector, kSector, kSector, '\0');
 
-  const Reopened opened = open(image);
+  const Reopened opened = open_image(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
 }
 
 TEST(Damage, H77_AnEndMarkProtectsTheBatchBeforeIt) {
-  const Written story = write_story(Stop::kClose, kLast);
+  const Written story = write_three_files(Stop::kClose, kLast);
   const std::string newest = newest_segment(story.image);
   const std::size_t mark = end_of(story.image.at(newest)) - kSector;
   Image image = story.image;
   image[newest].replace(mark - kSector, kSector, kSector, '\0');
 
-  EXPECT_FALSE(open(image).journal);
+  EXPECT_FALSE(open_image(image).journal);
 }
 
 TEST(Damage, H77_AMissingFileInTheChainIsNamed) {
-  const Written story = write_story(Stop::kClose, kLast);
+  const Written story = write_three_files(Stop::kClose, kLast);
   for (const auto& [name, bytes] : story.image) {
     if (!kind_of(name) || name == newest_segment(story.image)) continue;
     Image image = story.image;
     image.erase(name);
 
-    const Reopened opened = open(image);
+    const Reopened opened = open_image(image);
 
     ASSERT_FALSE(opened.journal) << name;
     EXPECT_EQ(opened.journal.error(), Code::kDamaged);
@@ -270,7 +273,7 @@ TEST(Damage, H77_AMissingFileInTheChainIsNamed) {
 }
 
 TEST(Damage, H77_BatchesOfAnotherSegmentOrInAnotherOrderAreRefused) {
-  const Written story = write_story(Stop::kCrash, {{300, "the last one"}});
+  const Written story = write_three_files(Stop::kCrash, {{300, "the last one"}});
   const std::string newest = newest_segment(story.image);
   const std::string other = std::prev(story.image.find(newest))->first;
   const std::string& bytes = story.image.at(newest);
@@ -285,7 +288,7 @@ TEST(Damage, H77_BatchesOfAnotherSegmentOrInAnotherOrderAreRefused) {
   repeated[newest].replace(end_of(bytes), kSector, bytes, kSector, kSector);
 
   for (const Image& image : {from_another, swapped, dropped, repeated}) {
-    const Reopened opened = open(image);
+    const Reopened opened = open_image(image);
     ASSERT_FALSE(opened.journal);
     EXPECT_EQ(opened.journal.error(), Code::kDamaged);
   }
@@ -306,30 +309,30 @@ TEST(Damage, H77_AnOlderBatchInThePlaceOfALaterOneIsRefused) {
   const Image once = go_on(base, {{2, "never acknowledged, and cut"}});
   Image now = go_on(base, {{2, "acknowledged"}, {3, "and more"}});
   ASSERT_EQ(newest_segment(now), name);
-  ASSERT_TRUE(open(now).journal);
+  ASSERT_TRUE(open_image(now).journal);
   now[name].replace(end, kSector, once.at(name), end, kSector);
 
-  const Reopened opened = open(now);
+  const Reopened opened = open_image(now);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
 }
 
 TEST(Damage, AFileUnderAnotherNameIsRefused) {
-  const Written story = write_story(Stop::kCrash, kLast);
+  const Written story = write_three_files(Stop::kCrash, kLast);
   const std::string newest = newest_segment(story.image);
   Image image = story.image;
   image[file_name(FileKind::kJournal, {77, 0, 1000})] = image[newest];
   image.erase(newest);
 
-  const Reopened opened = open(image);
+  const Reopened opened = open_image(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_NE(opened.journal.error().message().find(newest), std::string::npos);
 }
 
 TEST(Damage, H79_ASnapshotWhoseItemsDoNotMatchTheirDigestIsRefused) {
-  const Written story = write_story(Stop::kClose, kLast);
+  const Written story = write_three_files(Stop::kClose, kLast);
   Image image = story.image;
   std::string& snapshot = image[oldest(image, FileKind::kSnapshot)];
   char* end_mark = snapshot.data() + snapshot.size() - kSector;
@@ -339,7 +342,7 @@ TEST(Damage, H79_ASnapshotWhoseItemsDoNotMatchTheirDigestIsRefused) {
   const auto salt = get_number<std::uint64_t>(&snapshot[16]);
   put_number(end_mark + end, checksum({end_mark, end}, salt));
 
-  const Reopened opened = open(image);
+  const Reopened opened = open_image(image);
 
   ASSERT_FALSE(opened.journal);
   EXPECT_EQ(opened.journal.error(), Code::kDamaged);
@@ -355,13 +358,13 @@ void set_version(std::string& file, std::uint32_t version) {
 
 TEST(Damage, ANewerFormatIsRefusedPlainly) {
   for (const FileKind kind : {FileKind::kJournal, FileKind::kSnapshot}) {
-    const Written story = write_story(Stop::kClose, kLast);
+    const Written story = write_three_files(Stop::kClose, kLast);
     Image image = story.image;
     for (auto& [name, bytes] : image) {
       if (kind_of(name) == kind) set_version(bytes, kFormatVersion + 1);
     }
 
-    const Reopened opened = open(image);
+    const Reopened opened = open_image(image);
 
     ASSERT_FALSE(opened.journal);
     EXPECT_EQ(opened.journal.error(), Code::kStorage);

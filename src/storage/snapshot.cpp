@@ -83,7 +83,7 @@ class Writer {
   std::optional<Error> error_;
 };
 
-Error damaged(const Reader& reader, const std::string& reason) {
+Error damaged_snapshot(const Reader& reader, const std::string& reason) {
   return Error{Code::kDamaged, reason + ", at offset " + std::to_string(reader.offset())};
 }
 
@@ -102,10 +102,11 @@ Result<Content> read_content(Reader& reader,
     const auto more = reader.next();
     if (!more) return more.error();
     if (!*more) break;
-    if (declared) return damaged(reader, "something follows the end of the snapshot");
+    if (declared) return damaged_snapshot(reader, "something follows the end of the snapshot");
     if (reader.kind() == BatchKind::kEnd) {
       if (reader.records().size() != 1 || reader.records()[0].bytes.size() != kChecksumBytes) {
-        return damaged(reader, "the end of the snapshot is not one that this program would write");
+        return damaged_snapshot(reader,
+                                "the end of the snapshot is not one that this program would write");
       }
       const Entry& end = reader.records()[0];
       declared = Content{static_cast<std::uint64_t>(end.zxid),
@@ -119,10 +120,11 @@ Result<Content> read_content(Reader& reader,
     }
   }
   const Ending& ending = reader.ending();
-  if (ending.end == End::kDamaged) return damaged(reader, ending.reason);
-  if (ending.end == End::kTorn || !declared) return damaged(reader, "the snapshot is not whole");
+  if (ending.end == End::kDamaged) return damaged_snapshot(reader, ending.reason);
+  if (ending.end == End::kTorn || !declared)
+    return damaged_snapshot(reader, "the snapshot is not whole");
   content.digest = digest.value();
-  if (content != *declared) return damaged(reader, "the items do not match their digest");
+  if (content != *declared) return damaged_snapshot(reader, "the items do not match their digest");
   return content;
 }
 

@@ -64,7 +64,8 @@ wire::WireAcl random_entry(base::Random& random) {
     case 1: return acl_entry(permissions, "digest", "user" + number + ":x");
     case 2: return acl_entry(permissions, "made-up", "user" + number + ":x");
     case 3: return acl_entry(permissions, "ip", "10.0.0.0/" + std::to_string(24 + random.below(9)));
-    case 4: return acl_entry(permissions, "ip", "2001:db8::/" + std::to_string(100 + random.below(29)));
+    case 4:
+      return acl_entry(permissions, "ip", "2001:db8::/" + std::to_string(100 + random.below(29)));
     case 5: return acl_entry(permissions, "ip", "::/" + std::to_string(80 + random.below(49)));
     default: return acl_entry(permissions, "ip", random_address(random));
   }
@@ -118,7 +119,7 @@ TEST(Audience, H89_AListIsGoneThroughOnceForAllAndEachIsLookedUpOnce) {
     }
   }
 
-  // 64 for each that is found, 32 for each acl_entry of the list.
+  // 64 for each that is found, 32 for each entry of the list.
   EXPECT_EQ(audience.work(), 64U * kParts * kPeers + 64U * 100 * kPeers + 32U * 1'000);
 }
 

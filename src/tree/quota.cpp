@@ -16,7 +16,7 @@ std::string_view without_trailing(std::string_view text, std::string_view charac
   return text.substr(0, text.find_last_not_of(characters) + 1);
 }
 
-std::optional<std::int64_t> parse_number(std::string_view text) {
+std::optional<std::int64_t> parse_limit(std::string_view text) {
   if (text.empty()) return kUnset;
   if (text.front() == '+') {
     text.remove_prefix(1);
@@ -45,7 +45,7 @@ std::optional<QuotaText> QuotaText::parse(std::string_view text) {
     const std::size_t equals = pair.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
     const std::string_view rest = pair.substr(equals + 1);
-    const auto value = parse_number(rest.substr(0, rest.find('=')));
+    const auto value = parse_limit(rest.substr(0, rest.find('=')));
     if (!value) return std::nullopt;
     quota.set(pair.substr(0, equals), *value);
     text.remove_prefix(std::min(text.find_first_not_of(kSeparators, end), text.size()));

@@ -34,11 +34,13 @@ AclList list_of(std::size_t bytes, const std::string& salt = "") {
   return list;
 }
 
-Write create(std::string path, AclList list, std::string data = "",
-             wire::CreateMode mode = wire::CreateMode::kPersistent) {
+Write create_of(std::string path, AclList list, std::string data = "",
+                wire::CreateMode mode = wire::CreateMode::kPersistent) {
   return {Op::kCreate, wire::Create{std::move(path), std::move(data), std::move(list), mode}};
 }
-Write remove_node(std::string path) { return {Op::kDelete, wire::PathVersion{std::move(path), -1}}; }
+Write remove_node(std::string path) {
+  return {Op::kDelete, wire::PathVersion{std::move(path), -1}};
+}
 Write set_acl(std::string path, AclList list) {
   return {Op::kSetAcl, wire::SetAcl{std::move(path), std::move(list), -1}};
 }
@@ -88,17 +90,17 @@ TEST_F(TreeBytesTest, H94_AListThatManyNodesShareCountsForEachOfThem) {
   const AclList list = list_of(900'000);
   int made = 0;
 
-  while (made < 100 && run(create("/" + std::to_string(made), list)) == Err::kOk) ++made;
+  while (made < 100 && run(create_of("/" + std::to_string(made), list)) == Err::kOk) ++made;
 
   EXPECT_EQ(made, 4);
-  EXPECT_EQ(run(create("/open", *open_list())), Err::kOk);
+  EXPECT_EQ(run(create_of("/open", *open_list())), Err::kOk);
   EXPECT_EQ(run(set_acl("/open", list)), Err::kQuotaExceeded);
 }
 
 TEST_F(TreeBytesTest, H94_ASnapshotIsNoLargerThanWhatIsAllowedAndNeitherIsAnItem) {
   const AclList list = list_of(20'000);
   int made = 0;
-  while (run(create("/" + std::to_string(made), list)) == Err::kOk) ++made;
+  while (run(create_of("/" + std::to_string(made), list)) == Err::kOk) ++made;
 
   const std::vector<std::string> items = saved();
 
@@ -115,14 +117,15 @@ TEST_F(TreeBytesTest, H94_WhoIsFullOfPermissionListsCanBeEmptied) {
   const auto path = [](int i) { return "/" + std::to_string(i); };
   const auto fresh = [](int i) { return list_of(500'000, std::to_string(i)); };
   int made = 0;
-  while (made < 100 && run(create(path(made), fresh(made))) == Err::kOk) ++made;
+  while (made < 100 && run(create_of(path(made), fresh(made))) == Err::kOk) ++made;
   ASSERT_LT(made, 10);
 
   EXPECT_EQ(run(set_acl("/0", list_of(400'000, "less"))), Err::kOk);
   EXPECT_EQ(run(set_acl("/0", fresh(0))), Err::kOk);
   for (int i = 0; i < made; ++i) ASSERT_EQ(run(remove_node(path(i))), Err::kOk);
 
-  for (int i = 0; i < made; ++i) EXPECT_EQ(run(create(path(i), fresh(1'000 + i))), Err::kOk) << i;
+  for (int i = 0; i < made; ++i)
+    EXPECT_EQ(run(create_of(path(i), fresh(1'000 + i))), Err::kOk) << i;
 }
 
 TEST_F(TreeBytesTest, H94_WhateverComesAndGoesLeavesNothingCounted) {
@@ -142,7 +145,7 @@ TEST_F(TreeBytesTest, H94_WhateverComesAndGoesLeavesNothingCounted) {
     } else {
       const auto mode = dice == 2 ? wire::CreateMode::kEphemeral : wire::CreateMode::kPersistent;
       const std::string path = "/" + std::to_string(i);
-      const Err err = run(create(path, any_list(), std::string(random.below(5'000), 'x'), mode));
+      const Err err = run(create_of(path, any_list(), std::string(random.below(5'000), 'x'), mode));
       if (err == Err::kOk && mode == wire::CreateMode::kPersistent) there.push_back(path);
     }
     EXPECT_LE(bytes(), kMostBytes);
@@ -196,12 +199,13 @@ TEST_F(TreeBytesTest, H94_AMultiMakesAsManyNodesAsThereIsRoomForAndNotOneLess) {
   EXPECT_EQ(run({Op::kMulti, multi}), Err::kOk);
 
   EXPECT_EQ(tree_.nodes().count(), kMostNodes);
-  EXPECT_EQ(run(create("/more", *open_list())), Err::kQuotaExceeded);
+  EXPECT_EQ(run(create_of("/more", *open_list())), Err::kQuotaExceeded);
 }
 
 TEST_F(TreeBytesTest, H94_EphemeralNodesThatAreUnderWayCount) {
   const auto ephemeral = [](char letter) {
-    return create("/" + std::string(4'000, letter), *open_list(), "", wire::CreateMode::kEphemeral);
+    return create_of("/" + std::string(4'000, letter), *open_list(), "",
+                     wire::CreateMode::kEphemeral);
   };
   const Verdict one = decide(ephemeral('a'));
   const Verdict two = decide(ephemeral('b'));
@@ -219,7 +223,7 @@ TEST_F(TreeBytesTest, H94_EphemeralNodesThatAreUnderWayCount) {
 }
 
 TEST_F(TreeBytesTest, H89_AShortRequestThatBecomesALongListIsWork) {
-  ASSERT_EQ(run(create("/n", *open_list())), Err::kOk);
+  ASSERT_EQ(run(create_of("/n", *open_list())), Err::kOk);
   for (int i = 0; i < 50; ++i) super_.push_back({"digest", std::to_string(i) + ":hash"});
   const auto auths = [](std::int32_t count) {
     AclList list;
@@ -238,8 +242,8 @@ TEST_F(TreeBytesTest, H89_AShortRequestThatBecomesALongListIsWork) {
   };
 
   EXPECT_GT(work_of(set_acl("/n", auths(1'000)), Err::kOk), 50'000U * 64);
-  EXPECT_GT(work_of(create("/m", auths(1'000)), Err::kOk), 50'000U * 64);
-  EXPECT_GT(work_of(create("/o", auths(9'000)), Err::kInvalidAcl), 50'000U * 64);
+  EXPECT_GT(work_of(create_of("/m", auths(1'000)), Err::kOk), 50'000U * 64);
+  EXPECT_GT(work_of(create_of("/o", auths(9'000)), Err::kInvalidAcl), 50'000U * 64);
 }
 
 }  // namespace

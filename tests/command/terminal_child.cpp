@@ -26,6 +26,7 @@ TerminalChild::TerminalChild(const std::vector<std::string>& command,
   words.push_back(nullptr);
   pid_ = ::forkpty(&master_, nullptr, nullptr, &size);
   if (pid_ != 0) return;
+  reset_signals();
   ::setenv("TERM", "xterm", 1);
   for (const std::string& variable : environment) ::putenv(const_cast<char*>(variable.c_str()));
   ::execvp(words[0], words.data());

@@ -185,7 +185,8 @@ std::vector<Grant> grants() {
     all.push_back({"anyone has " + name, kStranger, acl_entry(set, "world", "anyone")});
     all.push_back({"ann has " + name, kAnn, acl_entry(set, kAnnsCredentials)});
   }
-  all.push_back({"another has everything", kStranger, acl_entry(kAllPermissions, kAnnsCredentials)});
+  all.push_back(
+      {"another has everything", kStranger, acl_entry(kAllPermissions, kAnnsCredentials)});
   all.push_back({"super, and nobody has anything", kSuper, acl_entry(0, "world", "anyone")});
   return all;
 }
@@ -278,7 +279,7 @@ struct Table {
   }
 };
 
-std::string text_of(const std::vector<Line>& lines) {
+std::string cell_text(const std::vector<Line>& lines) {
   std::string text;
   for (const Line& line : lines) {
     if (line.kind != Line::Kind::kPing) text += "  " + line.text + "\n";
@@ -298,11 +299,11 @@ TEST(DifferentialPermissions, H92_EveryOperationAsksForTheSamePermissionsAsApach
   ASSERT_GT(table.cells.size(), 1'000U);
 
   for (const Table::Cell& cell : table.cells) {
-    const std::string expected = text_of(apache.steps[cell.step][cell.asker]);
+    const std::string expected = cell_text(apache.steps[cell.step][cell.asker]);
     EXPECT_FALSE(compare(only(apache, cell.step), only(ours, cell.step), Grain::kSteps))
         << cell.name << "\n Apache's:\n"
         << expected << " ours:\n"
-        << text_of(ours.steps[cell.step][cell.asker]);
+        << cell_text(ours.steps[cell.step][cell.asker]);
     EXPECT_EQ(expected.find("err=-102") == std::string::npos, cell.is_allowed)
         << cell.name << " is not as we take it to be:\n"
         << expected;

@@ -20,9 +20,9 @@ using test_support::Hold;
 using test_support::kForever;
 using test_support::Match;
 
-constexpr auto kPatience = 180s;  // Longer than a client's own.
+constexpr auto kCrewPatience = 180s;  // Longer than a client's own.
 
-std::string to_text(const std::optional<ExitStatus>& status) {
+std::string orders_text(const std::optional<ExitStatus>& status) {
   if (!status) return "runs on";
   if (status->signal != 0) return "was ended by signal " + std::to_string(status->signal);
   return "ended with status " + std::to_string(status->code);
@@ -180,9 +180,9 @@ std::vector<std::string> Crew::settle() {
   for (Member& member : members_) member.process->write("settle\n");
   std::vector<std::string> troubles;
   for (Member& member : members_) {
-    if (member.process->wait_for_line("settled", deadline_in(kPatience))) continue;
+    if (member.process->wait_for_line("settled", deadline_in(kCrewPatience))) continue;
     troubles.push_back('w' + std::to_string(member.number) + " does not settle: it " +
-                       to_text(member.process->wait(deadline_in(1s))));
+                       orders_text(member.process->wait(deadline_in(1s))));
   }
   return troubles;
 }
@@ -191,10 +191,10 @@ std::vector<std::string> Crew::leave() {
   std::vector<std::string> troubles;
   for (Member& member : members_) {
     member.process->write("leave\n");
-    const auto status = member.process->wait(deadline_in(kPatience));
+    const auto status = member.process->wait(deadline_in(kCrewPatience));
     if (status == ExitStatus{0, 0}) continue;
     troubles.push_back('w' + std::to_string(member.number) + " does not leave: it " +
-                       to_text(status));
+                       orders_text(status));
   }
   return troubles;
 }

@@ -42,7 +42,7 @@ std::optional<std::int64_t> figure(const Service& service, const std::string& ke
 [[noreturn]] void fail(const Error& error) { throw std::runtime_error(error.message()); }
 
 template <class T>
-T must(Result<T> result) {
+T demand(Result<T> result) {
   if (!result) fail(result.error());
   return std::move(*result);
 }
@@ -124,18 +124,18 @@ class Round {
   }
 
   [[nodiscard]] static Session open(const Service& service) {
-    return must(Session::open(service.connect_string(), {}, deadline_in(60s)));
+    return demand(Session::open(service.connect_string(), {}, deadline_in(60s)));
   }
 
   static void make_ledger(const Service& service) {
     Session session = open(service);
-    must(session.create(kLedger, "0", {}, deadline_in(60s)));
+    demand(session.create(kLedger, "0", {}, deadline_in(60s)));
   }
 
   [[nodiscard]] static std::int64_t read_ledger(const Service& service) {
     Session session = open(service);
     if (auto synced = session.sync(kLedger, deadline_in(60s)); !synced) fail(synced.error());
-    return std::stoll(must(session.get(kLedger, deadline_in(60s))).data);
+    return std::stoll(demand(session.get(kLedger, deadline_in(60s))).data);
   }
 
   [[nodiscard]] std::vector<ServerFault> faults_of_servers() const {

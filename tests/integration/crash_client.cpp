@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kPatience(60);
 std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 /// "/c2/mark" is of client 2.
-int owner_of(const std::string& path) { return std::stoi(path.substr(2)); }
+int session_of(const std::string& path) { return std::stoi(path.substr(2)); }
 
 std::string sequence_name(std::int64_t number) {
   char digits[16];
@@ -214,7 +214,7 @@ bool CrashClient::receive_all(Fuse& fuse) {
 void CrashClient::take_notice(const RawClient::Reply& notice) {
   const auto event = notice.as<wire::WatcherEvent>();
   if (!event || !event->path.starts_with("/c")) return;
-  const int owner = owner_of(event->path);
+  const int owner = session_of(event->path);
   const std::string name = last_name(event->path);
   if (event->type == wire::EventType::kCreated) {
     see(owner, {What::kCreated, {}, name});

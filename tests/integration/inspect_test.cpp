@@ -306,7 +306,7 @@ TEST_P(InspectTest, AWishSurvivesAReconnect) {
 using Pictures = Recorder<Result<Queue>>;
 
 template <class Predicate>
-testing::AssertionResult shows(const Pictures& pictures, Predicate predicate) {
+testing::AssertionResult shows_entries(const Pictures& pictures, Predicate predicate) {
   const bool shown = eventually([&] {
     const auto all = pictures.all();
     return !all.empty() && all.back() && predicate(*all.back());
@@ -321,20 +321,20 @@ auto has_entries(std::size_t count) {
 TEST_P(QueueWatchTest, ShowsTheQueueAndEveryChangeOfIt) {
   const Pictures pictures;
   const QueueWatch watch(open(), directory, pictures.adder());
-  ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return !queue.exists; }));
+  ASSERT_TRUE(shows_entries(pictures, [](const Queue& queue) { return !queue.exists; }));
 
   Lease first = take(open(), directory);
-  ASSERT_TRUE(shows(pictures, has_entries(1)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(1)));
   Waiter second(mutex(open()));
-  ASSERT_TRUE(shows(pictures, has_entries(2)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(2)));
   EXPECT_THAT(standings(*pictures.last()), ElementsAre(kHolds, kWaits));
   ASSERT_TRUE(ok(first.release(soon())));
   ASSERT_TRUE(second.holds());
-  ASSERT_TRUE(shows(pictures, [&](const Queue& queue) {
+  ASSERT_TRUE(shows_entries(pictures, [&](const Queue& queue) {
     return queue.holders().size() == 1 && queue.holders()[0]->token == second.lease().token();
   }));
   ASSERT_TRUE(ok(second.lease().release(soon())));
-  ASSERT_TRUE(shows(pictures, has_entries(0)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(0)));
 }
 
 TEST_P(QueueWatchTest, SurvivesTheRemovalOfTheDirectoryAndItsReturn) {
@@ -342,15 +342,15 @@ TEST_P(QueueWatchTest, SurvivesTheRemovalOfTheDirectoryAndItsReturn) {
   const Pictures pictures;
   const QueueWatch watch(open(), directory, pictures.adder());
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return queue.exists; }));
+    ASSERT_TRUE(shows_entries(pictures, [](const Queue& queue) { return queue.exists; }));
     ASSERT_TRUE(ok(witness.session().remove(directory, soon())));
-    ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return !queue.exists; }));
+    ASSERT_TRUE(shows_entries(pictures, [](const Queue& queue) { return !queue.exists; }));
     make_node(witness.session(), directory);
   }
 
   const Lease lease = take(open(), directory);
 
-  EXPECT_TRUE(shows(pictures, has_entries(1)));
+  EXPECT_TRUE(shows_entries(pictures, has_entries(1)));
 }
 
 TEST_P(QueueWatchTest, ShowsOnceThatASemaphoreIsGone) {
@@ -358,14 +358,14 @@ TEST_P(QueueWatchTest, ShowsOnceThatASemaphoreIsGone) {
   for (const char* below : {"", "/locks", "/leases"}) make_node(session, directory + below);
   const Pictures pictures;
   const QueueWatch watch(open(), directory, pictures.adder());
-  ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return queue.exists; }));
+  ASSERT_TRUE(shows_entries(pictures, [](const Queue& queue) { return queue.exists; }));
 
   // In one transaction: each of its watches tells of it.
   ASSERT_TRUE(ok(session.multi(
       {Remove{directory + "/locks"}, Remove{directory + "/leases"}, Remove{directory}}, soon())));
-  ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return !queue.exists; }));
+  ASSERT_TRUE(shows_entries(pictures, [](const Queue& queue) { return !queue.exists; }));
   make_node(session, directory);
-  ASSERT_TRUE(shows(pictures, [](const Queue& queue) { return queue.exists; }));
+  ASSERT_TRUE(shows_entries(pictures, [](const Queue& queue) { return queue.exists; }));
 
   int gone = 0;
   for (const auto& picture : pictures.all()) gone += picture && !picture->exists ? 1 : 0;
@@ -377,7 +377,7 @@ TEST_P(QueueWatchTest, AChangeThatShowsNothingNewIsNotShown) {
   Session watching = open();
   const Pictures pictures;
   const QueueWatch watch(watching, directory, pictures.adder());
-  ASSERT_TRUE(shows(pictures, has_entries(1)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(1)));
 
   const auto node = witness.synced().get(lease.node(), soon());
   ASSERT_TRUE(ok(node));
@@ -387,7 +387,7 @@ TEST_P(QueueWatchTest, AChangeThatShowsNothingNewIsNotShown) {
     for (int j = 0; j < 2; ++j) ASSERT_TRUE(ok(watching.sync(directory, soon())));
   }
   const Waiter second(mutex(open()));
-  ASSERT_TRUE(shows(pictures, has_entries(2)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(2)));
 
   EXPECT_EQ(pictures.size(), 2U);
 }
@@ -396,12 +396,12 @@ TEST_P(QueueWatchTest, ShowsThatAHolderWasAskedToLetGo) {
   const Lease lease = take(open(), directory);
   const Pictures pictures;
   const QueueWatch watch(open(), directory, pictures.adder());
-  ASSERT_TRUE(shows(pictures, has_entries(1)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(1)));
 
   ASSERT_TRUE(ok(revoke(witness.session(), lease.node(), soon())));
 
-  EXPECT_TRUE(
-      shows(pictures, [](const Queue& queue) { return queue.entries.at(0).release_requested; }));
+  EXPECT_TRUE(shows_entries(
+      pictures, [](const Queue& queue) { return queue.entries.at(0).release_requested; }));
 }
 
 TEST_P(QueueWatchTest, ShowsASemaphoreAsItChanges) {
@@ -410,18 +410,18 @@ TEST_P(QueueWatchTest, ShowsASemaphoreAsItChanges) {
   make_node(session, directory + "/locks");
   const Pictures pictures;
   const QueueWatch watch(open(), directory, pictures.adder());
-  ASSERT_TRUE(shows(pictures, has_entries(0)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(0)));
 
   Session other = open();
   make_entry(other, directory + "/locks", "lock-");
-  ASSERT_TRUE(shows(pictures, has_entries(1)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(1)));
   make_node(session, directory + "/leases");
   const Created lease = make_entry(session, directory + "/leases", "lease-");
-  ASSERT_TRUE(shows(pictures, has_entries(2)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(2)));
   EXPECT_THAT(standings(*pictures.last()), ElementsAre(kHolds, kWaits));
   ASSERT_TRUE(ok(session.remove(lease.path, soon())));
 
-  EXPECT_TRUE(shows(pictures, has_entries(1)));
+  EXPECT_TRUE(shows_entries(pictures, has_entries(1)));
 }
 
 TEST_P(QueueWatchTest, SurvivesReconnects) {
@@ -435,7 +435,7 @@ TEST_P(QueueWatchTest, SurvivesReconnects) {
     if (i == 1) make_node(witness.session(), directory);
     make_entry(witness.session(), directory, "lock-");
     one.proxy->accept();
-    ASSERT_TRUE(shows(pictures, has_entries(i)));
+    ASSERT_TRUE(shows_entries(pictures, has_entries(i)));
   }
 }
 
@@ -445,12 +445,12 @@ TEST_P(QueueWatchTest, AChangeCostsAListAndWhatIsNew) {
   Proxied one = open_proxied();
   const Pictures pictures;
   const QueueWatch watch(one.session, directory, pictures.adder());
-  ASSERT_TRUE(shows(pictures, has_entries(40)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(40)));
   one.proxy->log().clear();
 
   make_entry(witness.session(), directory, "lock-");
 
-  ASSERT_TRUE(shows(pictures, has_entries(41)));
+  ASSERT_TRUE(shows_entries(pictures, has_entries(41)));
   EXPECT_THAT(requests(*one.proxy), ElementsAre(Op::kGetChildren2, Op::kGetData));
 }
 
@@ -476,7 +476,7 @@ TEST_P(QueueWatchTest, AHandlerThatTakesItsTimeGetsTheLatestAndNotAll) {
   ASSERT_TRUE(ok(session.sync(directory, soon())));
   slow->go_on.count_down();
 
-  ASSERT_TRUE(shows(slow->pictures, has_entries(20)));
+  ASSERT_TRUE(shows_entries(slow->pictures, has_entries(20)));
   EXPECT_LE(slow->pictures.size(), 4U);
   EXPECT_EQ(slow->most, 1);
 }

@@ -74,7 +74,7 @@ std::vector<Row> rows() {
   };
 }
 
-Task wait_by_coroutine(Lock lock) {
+Task leave_by_coroutine(Lock lock) {
   // Never resumed: its owner destroys it.
   Result<Lease> lease = co_await lock.lock_async(soon());
 }
@@ -127,7 +127,7 @@ class LeavingTest : public MutexTest {
     EXPECT_TRUE(has_left()) << "a callback that throws";
 
     {
-      const Task task = wait_by_coroutine(lock);
+      const Task task = leave_by_coroutine(lock);
       ASSERT_TRUE(queues());
     }
     EXPECT_TRUE(has_left()) << "destroyed";

@@ -29,7 +29,7 @@ using wire::Err;
 using wire::Op;
 
 /// Longer than any test waits.
-constexpr int kForEverMs = 600'000;
+constexpr int kBondTimeoutMs = 600'000;
 /// Soon over, but not before somebody whom a busy machine keeps waiting has sent a heartbeat.
 constexpr int kShortMs = 5'000;
 
@@ -93,7 +93,7 @@ class ServerBond : public testing::Test {
     options.metrics = "127.0.0.1:0";
     options.tick = 50ms;
     options.min_session_timeout = 100ms;
-    options.max_session_timeout = std::chrono::milliseconds(kForEverMs);
+    options.max_session_timeout = std::chrono::milliseconds(kBondTimeoutMs);
     server_ = std::make_unique<Server>(Server::start(options).value());
   }
 
@@ -128,7 +128,7 @@ class ServerBond : public testing::Test {
 };
 
 TEST_F(ServerBond, AKilledHoldersLockPassesOnWithoutTheTimeout) {
-  take_over_from(socket(), kForEverMs, "at-once");
+  take_over_from(socket(), kBondTimeoutMs, "at-once");
 
   EXPECT_EQ(ended_with_process(), 1);
   EXPECT_EQ(expired(), 0);
@@ -149,7 +149,7 @@ TEST_F(ServerBond, H97_TheCommandsSessionsDoNotEndWithIt) {
 
   EXPECT_EQ(counted("sessions"), 1);
   EXPECT_EQ(counted("sessions_bound_to_process"), 0);
-  Child holder({LATCHKEY_LOCK_HOLDER, socket(), "/lock", std::to_string(kForEverMs)});
+  Child holder({LATCHKEY_LOCK_HOLDER, socket(), "/lock", std::to_string(kBondTimeoutMs)});
   ASSERT_TRUE(holder.wait_for_line("held ", deadline_in(20s)));
   EXPECT_EQ(counted("sessions_bound_to_process"), 1) << "a library's does";
 }
@@ -173,9 +173,9 @@ TEST_F(ServerBond, WhoIsNotWhoItSaysIsWaitedFor) {
 
 /// Whoever speaks is not who connected, and lives on.
 TEST_F(ServerBond, ASocketThatWasHandedOnMakesAnOrdinarySession) {
-  Peer connector(socket(), kForEverMs, "hands-on");
+  Peer connector(socket(), kBondTimeoutMs, "hands-on");
   EXPECT_EQ(counted("sessions_bound_to_process"), 0);
-  Peer other(socket(), kForEverMs);
+  Peer other(socket(), kBondTimeoutMs);
 
   connector.kill();
   other.kill();
@@ -185,12 +185,12 @@ TEST_F(ServerBond, ASocketThatWasHandedOnMakesAnOrdinarySession) {
 }
 
 TEST_F(ServerBond, WhoRunsAnotherProgramOrIsStoppedHasNotEnded) {
-  Peer runs(socket(), kForEverMs, "executes");
+  Peer runs(socket(), kBondTimeoutMs, "executes");
   ASSERT_TRUE(runs.process().write("still here\n"));
   ASSERT_TRUE(runs.process().wait_for_line("still here", deadline_in(20s)));
-  Peer stopped(socket(), kForEverMs);
+  Peer stopped(socket(), kBondTimeoutMs);
   stopped.process().pause();
-  Peer other(socket(), kForEverMs);
+  Peer other(socket(), kBondTimeoutMs);
 
   other.kill();
 
@@ -203,26 +203,27 @@ TEST_F(ServerBond, WhoRunsAnotherProgramOrIsStoppedHasNotEnded) {
 
 /// A child cannot use its parent's session, so nobody is left who could.
 TEST_F(ServerBond, H53_AForkedChildThatKeepsTheSocketDoesNotKeepTheSession) {
-  Peer peer(socket(), kForEverMs, "forks");
+  Peer peer(socket(), kBondTimeoutMs, "forks");
   peer.kill();
 
   EXPECT_TRUE(eventually([&] { return ended_with_process() == 1; }));
 }
 
 TEST_F(ServerBond, ASessionThatAnotherProcessTookUpDoesNotEndWithTheFirst) {
-  Peer first(socket(), kForEverMs);
-  Peer second(socket(), kForEverMs);
+  Peer first(socket(), kBondTimeoutMs);
+  Peer second(socket(), kBondTimeoutMs);
   RawClient ordinary(socket());
   RawClient bound(socket());
-  ASSERT_EQ(ordinary.connect(kForEverMs, first.session())->session_id, first.session().session_id);
-  ASSERT_EQ(bound.connect(kForEverMs, second.session(), 0, our_mark())->session_id,
+  ASSERT_EQ(ordinary.connect(kBondTimeoutMs, first.session())->session_id,
+            first.session().session_id);
+  ASSERT_EQ(bound.connect(kBondTimeoutMs, second.session(), 0, our_mark())->session_id,
             second.session().session_id);
 
   first.kill();
   second.kill();
 
   // A third, whose end comes after theirs, has been noticed.
-  Peer third(socket(), kForEverMs);
+  Peer third(socket(), kBondTimeoutMs);
   third.kill();
   EXPECT_TRUE(eventually([&] { return ended_with_process() >= 1; }));
   EXPECT_EQ(ended_with_process(), 1);
@@ -239,7 +240,7 @@ TEST_F(ServerBond, AfterARestartTheTimeoutRulesUntilTheClientIsBack) {
   lost.kill();
 
   EXPECT_TRUE(eventually([&] { return expired() == 1; }, deadline_in(60s)));
-  take_over_from(socket(), kForEverMs, "at-once");
+  take_over_from(socket(), kBondTimeoutMs, "at-once");
   EXPECT_EQ(ended_with_process(), 1);
 }
 
@@ -248,7 +249,7 @@ TEST_F(ServerBond, ASessionThatWasClosedIsForgotten) {
   const std::size_t before = our_descriptors();
   for (int i = 0; i < 100; ++i) {
     RawClient client(socket());
-    ASSERT_TRUE(client.connect(kForEverMs, {}, 0, our_mark()));
+    ASSERT_TRUE(client.connect(kBondTimeoutMs, {}, 0, our_mark()));
     ASSERT_TRUE(client.call(Op::kCloseSession, wire::Empty{}));
   }
 
@@ -262,7 +263,7 @@ TEST_F(ServerBond, H89_SessionsOfOneProcessTakeOneDescriptor) {
   const std::size_t before = our_descriptors();
 
   for (int i = 0; i < kSessions; ++i) {
-    ASSERT_TRUE(RawClient(socket()).connect(kForEverMs, {}, 0, our_mark()));
+    ASSERT_TRUE(RawClient(socket()).connect(kBondTimeoutMs, {}, 0, our_mark()));
   }
 
   EXPECT_EQ(counted("sessions_bound_to_process"), kSessions);
@@ -271,8 +272,8 @@ TEST_F(ServerBond, H89_SessionsOfOneProcessTakeOneDescriptor) {
 }
 
 TEST_F(ServerBond, AllSessionsOfAProcessEndWithItThoughOneWasClosedBefore) {
-  Peer several(socket(), kForEverMs, "closes");
-  Peer other(socket(), kForEverMs);
+  Peer several(socket(), kBondTimeoutMs, "closes");
+  Peer other(socket(), kBondTimeoutMs);
   EXPECT_EQ(counted("sessions_bound_to_process"), 3);
   EXPECT_EQ(counted("processes_watched"), 2);
 
@@ -287,12 +288,12 @@ TEST_F(ServerBond, AllSessionsOfAProcessEndWithItThoughOneWasClosedBefore) {
 // H87: who may not have a session does not say with whom it ends.
 
 TEST_F(ServerBond, H87_WhoGuessesThePasswordWrongDoesNotMoveTheSession) {
-  Peer owner(socket(), kForEverMs);
+  Peer owner(socket(), kBondTimeoutMs);
   wire::ConnectResponse guess = owner.session();
   guess.password->back() ^= 1;
   RawClient thief(socket());
 
-  const auto answer = thief.connect(kForEverMs, guess, 0, our_mark());
+  const auto answer = thief.connect(kBondTimeoutMs, guess, 0, our_mark());
 
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->session_id, 0);
@@ -303,12 +304,12 @@ TEST_F(ServerBond, H87_WhoGuessesThePasswordWrongDoesNotMoveTheSession) {
 
 /// From one process to a second and back, each time with the mark of the one that has it.
 TEST_F(ServerBond, H87_ASessionThatMovesEndsWithTheLastProcessThatTookItUp) {
-  Peer first(socket(), kForEverMs);
+  Peer first(socket(), kBondTimeoutMs);
   RawClient ours(socket());
-  ASSERT_EQ(ours.connect(kForEverMs, first.session(), 0, our_mark())->session_id,
+  ASSERT_EQ(ours.connect(kBondTimeoutMs, first.session(), 0, our_mark())->session_id,
             first.session().session_id);
   EXPECT_EQ(counted("processes_watched"), 1) << "the first has none left";
-  Peer last(socket(), kForEverMs, first);
+  Peer last(socket(), kBondTimeoutMs, first);
   ASSERT_EQ(last.session().session_id, first.session().session_id);
 
   first.kill();
@@ -321,12 +322,12 @@ TEST_F(ServerBond, H87_ASessionThatMovesEndsWithTheLastProcessThatTookItUp) {
 }
 
 TEST_F(ServerBond, H87_WhoTakesASessionUpUnderAFalseMarkHasAnOrdinaryOne) {
-  Peer first(socket(), kForEverMs);
+  Peer first(socket(), kBondTimeoutMs);
   RawClient ours(socket());
   const std::int32_t not_ours =
       base::process_mark(base::process_id(), base::start_ticks().value() + 1);
 
-  ASSERT_EQ(ours.connect(kForEverMs, first.session(), 0, not_ours)->session_id,
+  ASSERT_EQ(ours.connect(kBondTimeoutMs, first.session(), 0, not_ours)->session_id,
             first.session().session_id);
 
   EXPECT_EQ(counted("sessions_bound_to_process"), 0);
@@ -344,13 +345,13 @@ TEST(ServerBondRoom, H89_ProcessesBeyondTheLimitAreLeftToTheirTimeout) {
   const std::string metrics = loopback(free_port());
   Child server({"prlimit", "--nofile=64", LATCHKEY_COMMAND, "serve", "--listen", address, "--unix",
                 socket, "--metrics", metrics, "--data", (folder.path() / "data").string(),
-                "--max-session-timeout", std::to_string(kForEverMs) + "ms"});
+                "--max-session-timeout", std::to_string(kBondTimeoutMs) + "ms"});
   ASSERT_TRUE(server.wait_for_line("serves on", deadline_in(60s)));
   const auto counted = [&](const std::string& name) { return counted_at(metrics, name); };
 
   std::vector<std::unique_ptr<Peer>> crowd;
   for (int i = 0; i < kWatched + 2; ++i) {
-    crowd.push_back(std::make_unique<Peer>("unix:" + socket, kForEverMs));
+    crowd.push_back(std::make_unique<Peer>("unix:" + socket, kBondTimeoutMs));
   }
 
   EXPECT_EQ(counted("sessions"), kWatched + 2);
@@ -360,7 +361,7 @@ TEST(ServerBondRoom, H89_ProcessesBeyondTheLimitAreLeftToTheirTimeout) {
   EXPECT_TRUE(RawClient(address).connect(10'000));
   crowd.front()->kill();
   ASSERT_TRUE(eventually([&] { return counted("sessions_ended_with_process_total") == 1; }));
-  const Peer late("unix:" + socket, kForEverMs);
+  const Peer late("unix:" + socket, kBondTimeoutMs);
   EXPECT_EQ(counted("processes_watched"), kWatched) << "there is room again";
 }
 

@@ -11,7 +11,6 @@ namespace {
 using testing::ElementsAre;
 using wire::Op;
 
-
 TEST(SessionEnsemble, SurvivesTheDeathOfTheLeader) {
   Ensemble& ensemble = shared_ensemble();
   const std::size_t leader = ensemble.leader();

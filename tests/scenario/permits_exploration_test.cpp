@@ -147,7 +147,7 @@ struct Troubles {
   std::vector<int> sizes = {};  ///< One resize() each, in this order.
 };
 
-struct Step {
+struct PermitStep {
   std::string name;
   std::function<void(World&)> happen;
   int Troubles::*price = nullptr;
@@ -156,7 +156,7 @@ struct Step {
 };
 
 /// All that the servers and the network do by themselves for one caller.
-void add_natural_steps(const World& world, int id, std::vector<Step>& steps) {
+void add_natural_steps(const World& world, int id, std::vector<PermitStep>& steps) {
   const Claimant& self = world.claims()[static_cast<std::size_t>(id)];
   if (self.crashed || !self.started) return;
   const auto natural = [&](const char* name, auto happen) {
@@ -193,7 +193,7 @@ bool has_a_double(const World& world, int id) {
 }
 
 /// What callers and troubles may do.
-void add_deeds(const World& world, int id, std::vector<Step>& steps) {
+void add_deeds(const World& world, int id, std::vector<PermitStep>& steps) {
   const Claimant& self = world.claims()[static_cast<std::size_t>(id)];
   const auto deed = [&](const char* name, auto happen, int Troubles::*price = nullptr) {
     steps.push_back({name + (" " + std::to_string(id)), [id, happen](World& w) { happen(w, id); },
@@ -220,8 +220,8 @@ void add_deeds(const World& world, int id, std::vector<Step>& steps) {
   }
 }
 
-std::vector<Step> steps_of(const World& world, const Troubles& left) {
-  std::vector<Step> steps;
+std::vector<PermitStep> permit_steps(const World& world, const Troubles& left) {
+  std::vector<PermitStep> steps;
   for (std::size_t i = 0; i < world.claims().size(); ++i) {
     add_natural_steps(world, static_cast<int>(i), steps);
     add_deeds(world, static_cast<int>(i), steps);
@@ -234,14 +234,14 @@ std::vector<Step> steps_of(const World& world, const Troubles& left) {
   for (std::size_t i = 0; i < world.leader().leases.size(); ++i) {
     steps.push_back({"rob", [i](World& w) { w.rob(i); }, &Troubles::robberies, false});
   }
-  std::erase_if(steps, [&](const Step& step) { return step.price && left.*step.price == 0; });
+  std::erase_if(steps, [&](const PermitStep& step) { return step.price && left.*step.price == 0; });
   return steps;
 }
 
 /// Everything that happens by itself happens, in one order, until nothing is left.
 void settle(World& world) {
   for (;;) {
-    std::vector<Step> steps;
+    std::vector<PermitStep> steps;
     for (std::size_t i = 0; i < world.claims().size(); ++i) {
       add_natural_steps(world, static_cast<int>(i), steps);
     }
@@ -276,16 +276,16 @@ class Explorer {
       key += "$" + std::to_string(budget);
     }
     if (world.violations().empty() && !seen_.insert(std::hash<std::string>{}(key)).second) return;
-    const std::vector<Step> steps = steps_of(world, left);
-    const bool at_rest =
-        std::none_of(steps.begin(), steps.end(), [](const Step& step) { return step.by_itself; });
+    const std::vector<PermitStep> steps = permit_steps(world, left);
+    const bool at_rest = std::none_of(steps.begin(), steps.end(),
+                                      [](const PermitStep& step) { return step.by_itself; });
     if (at_rest) world.check_at_rest();
     if (!world.violations().empty()) {
       for (const std::string& name : road_) failure_ += name + "\n";
       failure_ += "=> " + world.violations().front();
       return;
     }
-    for (const Step& step : steps) {
+    for (const PermitStep& step : steps) {
       Troubles rest = left;
       if (step.price && rest.*step.price != kAnyNumber) --(rest.*step.price);
       if (step.resizes) rest.sizes.erase(rest.sizes.begin());

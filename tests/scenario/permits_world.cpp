@@ -14,7 +14,7 @@ using Kind = Request::Kind;
 
 namespace {
 
-constexpr Answer kMaybe{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
+constexpr Answer kUncertain{Answer::Kind::kAmbiguous, Code::kConnectionLoss};
 
 std::size_t taken(const State& state, int claim) {
   int last = -1;
@@ -285,7 +285,7 @@ void World::cut(int claim) {
   std::deque<Message> told;
   for (const Message& lost : std::exchange(self.inbox, {})) {
     if (lost.kind != Message::Kind::kReply) continue;
-    told.push_back({.request = lost.request, .answer = kMaybe, .names = {}, .data = {}});
+    told.push_back({.request = lost.request, .answer = kUncertain, .names = {}, .data = {}});
     told.back().position = self.last_seen;
   }
   std::deque<Request> kept;
@@ -298,7 +298,7 @@ void World::cut(int claim) {
       continue;
     }
     if (request.kind == Kind::kCreate) self.ghosts.push_back(request);
-    told.push_back({.request = request, .answer = kMaybe, .names = {}, .data = {}});
+    told.push_back({.request = request, .answer = kUncertain, .names = {}, .data = {}});
     told.back().position = self.last_seen;
   }
   self.sent = std::move(kept);

@@ -5,14 +5,14 @@
 namespace latchkey::pond {
 namespace {
 
-Answer no(Code code) { return {Answer::Kind::kNo, code}; }
+Answer refusal(Code code) { return {Answer::Kind::kNo, code}; }
 
-bool is_write(Request::Kind kind) {
+bool writes(Request::Kind kind) {
   return kind == Request::Kind::kCreate || kind == Request::Kind::kCreateSequential ||
          kind == Request::Kind::kDelete || kind == Request::Kind::kMake;
 }
 
-void fold_tree(const Tree& tree, mini::Fold& fold) {
+void fold_pond(const Tree& tree, mini::Fold& fold) {
   fold.texts(tree.directories);
   fold.number(tree.nodes.size());
   for (const auto& [path, node] : tree.nodes) {
@@ -101,7 +101,7 @@ Message Pond::create_at_leader(int client, const Request& request) {
         sequential ? mini::sequential_name(request.paths[i], number) : request.paths[i];
     const bool missing = !leader_.directories.contains(directory);
     if (missing || leader_.nodes.contains(path)) {
-      reply.answer = no(missing ? Code::kNoNode : Code::kNodeExists);
+      reply.answer = refusal(missing ? Code::kNoNode : Code::kNodeExists);
       reply.culprit = i;
       reply.paths.clear();
       return reply;
@@ -123,7 +123,7 @@ Message Pond::carry_out_at_leader(int client, const Request& request) {
     case Request::Kind::kDelete: {
       const auto node = leader_.nodes.find(request.paths.front());
       if (node == leader_.nodes.end()) {
-        reply.answer = no(Code::kNoNode);
+        reply.answer = refusal(Code::kNoNode);
         break;
       }
       const bool ours = node->second.session == client &&
@@ -138,7 +138,7 @@ Message Pond::carry_out_at_leader(int client, const Request& request) {
     case Request::Kind::kMake: {
       const std::string& path = request.paths.front();
       if (leader_.directories.contains(path)) {
-        reply.answer = no(Code::kNodeExists);
+        reply.answer = refusal(Code::kNodeExists);
       } else {
         commit({{Change::Kind::kMake, path, {}}});
       }
@@ -157,12 +157,12 @@ void Pond::serve(int client) {
   reply.request = request;
   if (request.kind == Request::Kind::kList) {
     const bool there = self.view.directories.contains(request.paths.front());
-    if (!there) reply.answer = no(Code::kNoNode);
+    if (!there) reply.answer = refusal(Code::kNoNode);
     if (there) reply.paths = self.view.children(request.paths.front());
   } else if (request.kind == Request::Kind::kRead) {
     const auto node = self.view.nodes.find(request.paths.front());
     if (node == self.view.nodes.end()) {
-      reply.answer = no(Code::kNoNode);
+      reply.answer = refusal(Code::kNoNode);
     } else {
       reply.node = node->second;
       if (request.watch) self.server_watches.insert(node->first);
@@ -242,7 +242,7 @@ std::vector<Request> Pond::cut_off(int client) {
   self.connected = false;
   self.ghosts = std::exchange(self.sent, {});
   // Reads of a connection that is gone bother nobody.
-  std::erase_if(self.ghosts, [](const Request& request) { return !is_write(request.kind); });
+  std::erase_if(self.ghosts, [](const Request& request) { return !writes(request.kind); });
   self.inbox.clear();
   self.server_watches.clear();
   return unanswered;
@@ -287,7 +287,7 @@ void Pond::check_grant(const Standing& self, int actor, std::int64_t token) {
 }
 
 void Pond::fold(mini::Fold& fold) const {
-  fold_tree(leader_, fold);
+  fold_pond(leader_, fold);
   fold.number(log_.size());
   for (const int actor : robbed_) fold.kind(actor);
   for (const auto& [lock, token] : tokens_) fold.number(static_cast<std::uint64_t>(token));
@@ -297,7 +297,7 @@ void Pond::fold(mini::Fold& fold) const {
   for (const Client& client : clients_) {
     fold.flags({client.crashed, client.session_open, client.session_known_over, client.connected,
                 client.lease_fresh});
-    fold_tree(client.view, fold);
+    fold_pond(client.view, fold);
     fold.number(client.position);
     fold.number(client.last_seen);
     fold.texts(client.server_watches);

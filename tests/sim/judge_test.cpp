@@ -22,7 +22,7 @@ constexpr const char* kInFront = "/pool/locks/_c_00000000-0000-0000-0000-0000000
 constexpr const char* kCandidate = "/locks/led/_c_00000000-0000-0000-0000-000000000013-latch-";
 constexpr const char* kReader = "/locks/rw/_c_00000000-0000-0000-0000-00000000000c-__READ__";
 
-Plan plan_of() {
+Plan judged_plan() {
   Plan plan;
   plan.world.service.tick = 1s;
   plan.sites = {{Sort::kMutex, "/locks/a"},
@@ -85,7 +85,7 @@ class JudgeTest : public ::testing::Test {
     return violation ? std::string(name(violation->invariant)) : "nothing";
   }
 
-  const Plan plan = plan_of();
+  const Plan plan = judged_plan();
   testing::World world{plan.world};
   Judge judge{world, plan};
   testing::Process& ann = world.start_process("ann");

@@ -32,7 +32,7 @@ struct Edge {
   Duration early{};  ///< How long before the next touch the proof is made.
 };
 
-Plan plan_of(const Edge& edge) {
+Plan edge_plan(const Edge& edge) {
   Plan plan;
   plan.world.followers = 1;
   plan.world.latency = {100us, 100us};
@@ -52,7 +52,7 @@ class Scenario {
  public:
   explicit Scenario(const Edge& edge)
       : edge_(edge),
-        plan_(plan_of(edge)),
+        plan_(edge_plan(edge)),
         world_(plan_.world),
         judge_(world_, plan_),
         ann_(world_.start_process("ann")),

@@ -18,7 +18,7 @@ constexpr std::int64_t kNearItsEnd = std::int64_t{1} << 30U;
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::int64_t number_of(const std::string& path) {
+std::int64_t counter_of(const std::string& path) {
   std::int64_t number = 0;
   if (path.size() <= kDigits) return 0;
   const char* const end = path.data() + path.size();
@@ -82,7 +82,7 @@ void Lookout::create(std::int64_t zxid, const Change& change) {
 
 void Lookout::join(Directory& directory, std::int64_t zxid, Entry entry) {
   directory.has_been_used = true;
-  if (number_of(entry.path) >= kNearItsEnd) sightings_.saw(35);
+  if (counter_of(entry.path) >= kNearItsEnd) sightings_.saw(35);
   const Queue& queue = directory.queue;
   const std::string name = name_of(entry.path);
   const auto process_of = [this](std::int64_t session) {

@@ -12,9 +12,9 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Takes the lock, holds it for a while and takes it again, for ever.
-class Worker {
+class WorldWorker {
  public:
-  Worker(World& world, Process& process, Session session)
+  WorldWorker(World& world, Process& process, Session session)
       : world_(world), process_(process), mutex_(session, Path("/locks/a")) {}
 
   void go() {
@@ -55,12 +55,12 @@ struct Outline {
 
 Outline run(WorldOptions options, Duration span) {
   World world(std::move(options));
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::unique_ptr<WorldWorker>> workers;
   std::vector<Session> sessions;
   for (const char* name : {"ann", "bob", "cyd"}) {
     Process& process = world.start_process(name);
     sessions.push_back(world.open(process));
-    workers.push_back(std::make_unique<Worker>(world, process, sessions.back()));
+    workers.push_back(std::make_unique<WorldWorker>(world, process, sessions.back()));
     world.post(process, 0s, [worker = workers.back().get()] { worker->go(); });
   }
   for (const Instant end = world.now() + span; world.now() < end;) {

@@ -99,10 +99,7 @@ struct Launch {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.parent) ::_exit(127);  // The parent ended before the line above.
   if (launch.is_job) ::setpgid(0, 0);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  reset_signals();
   ::dup2(launch.in, STDIN_FILENO);
   ::dup2(launch.out, STDOUT_FILENO);
   if (launch.err >= 0) ::dup2(launch.err, STDERR_FILENO);
@@ -140,6 +137,15 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& extr
 }
 
 }  // namespace
+
+void reset_signals() {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  for (const int number : {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU}) {
+    ::signal(number, SIG_DFL);
+  }
+}
 
 Child::Child(const std::vector<std::string>& command, const ChildOptions& options) {
   std::vector<std::string> words = command;

@@ -90,6 +90,10 @@ class Child {
   bool paused_ = false;
 };
 
+/// Between fork and exec: nothing is blocked or ignored, although the tests may run below nohup or
+/// in the background of a script.
+void reset_signals();
+
 /// Runs a program to its end. Throws std::runtime_error with its output unless it returns 0.
 void run_to_end(const std::vector<std::string>& command, const std::filesystem::path& folder);
 
