@@ -287,6 +287,69 @@ def check_listed(files: list[File]) -> Iterator[Finding]:
             yield Finding(file.path, 1, "listed", "no CMakeLists.txt names this file")
 
 
+NAMESPACE = re.compile(r"namespace\s*([\w:]*)\s*$")
+TYPE = re.compile(r"(?:template\s*)?(?:class|struct|enum\s+class|enum|union)\s+(\w+)")
+
+
+def unnamed(text: str) -> Iterator[tuple[int, str]]:
+    """The lines and names of what a file declares in unnamed namespaces, outer namespace first."""
+    stack: list[str] = []  # namespaces, or "" for any other brace
+    head, line, head_line = "", 1, 1
+    for char in strip(text):
+        if char == "\n":
+            line += 1
+        if char not in "{};":
+            if not head.strip():
+                head_line = line
+            head += char
+            continue
+        named = "/" in "".join(stack[-1:]) or any(space.startswith("/") for space in stack)
+        if named and "" not in stack and char != "}" and not NAMESPACE.search(head):
+            name = declared(head)
+            if name:
+                yield head_line, "::".join([space for space in stack if space != "/"] + [name])
+        if char == "{":
+            match = NAMESPACE.search(head)
+            stack.append((match[1] or "/") if match and "" not in stack else "")
+        elif char == "}" and stack:
+            stack.pop()
+        head = ""
+
+
+def declared(head: str) -> str | None:
+    """The name of the type, function or constant that begins with `head`, or None."""
+    head = re.sub(r"\[\[.*?\]\]", "", head).strip()
+    while "<" in head and re.search(r"<[^<>]*>", head):
+        head = re.sub(r"<[^<>]*>", "", head)
+    if not re.match(r"[a-z]|[A-Z]\w*[a-z]", head) or re.match(r"using\b|static_assert\b", head):
+        return None  # Also macros, and what follows an initializer.
+    match = TYPE.match(head)
+    if match:
+        return match[1]
+    if "(" in head.split("=")[0]:
+        match = re.search(r"([\w:~]+)\s*\(", head)
+        return match[1] if match and "::" not in match[1] else None
+    match = re.search(r"\s\W*([A-Za-z_]\w*)\s*(?:\[\w*\]\s*)?$", head.split("=")[0])
+    return match[1] if match else None
+
+
+def check_unnamed(files: list[File]) -> Iterator[Finding]:
+    """Sources of a folder are compiled as one, and the compiler would take the other one's name."""
+    seen: dict[tuple[str, str], str] = {}
+    for file in files:
+        if not file.path.endswith(".cpp") or re.search(
+                r"^(int main|extern \"C\" int LLVMFuzzer\w+)\(", file.text, re.MULTILINE):
+            continue
+        kind = "test" if file.path.endswith("_test.cpp") else "source"
+        own = set()
+        for line, name in unnamed(file.text):
+            key = ("/".join(file.parts[:-1]) + ":" + kind, name)
+            other = seen.setdefault(key, file.path)
+            if other != file.path and name not in own:
+                yield Finding(file.path, line, "unnamed", f"{other} has a {name} as well")
+            own.add(name)
+
+
 QUOTE = re.compile(r"<!-- quote: (\S+) -->\n```\w*\n(.*?)```", re.DOTALL)
 
 
@@ -338,11 +401,11 @@ def check_hazards(files: list[File]) -> Iterator[Finding]:
         yield Finding(table.path, 1, "hazards", f"{missing} is missing")
 
 
-PER_TREE = (check_listed, check_quotes, check_hazards)
+PER_TREE = (check_listed, check_quotes, check_hazards, check_unnamed)
 PER_FILE = (check_arrows, check_size, check_columns, check_whitespace, check_pragma_once,
             check_glob, check_banned, check_todo, check_functions)
 RULES = {"arrows", "size", "columns", "whitespace", "pragma-once", "glob", "banned", "todo",
-         "function", "listed", "quote", "hazards"}
+         "function", "listed", "quote", "hazards", "unnamed"}
 
 
 def check(root: pathlib.Path) -> list[Finding]:

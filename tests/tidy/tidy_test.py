@@ -47,6 +47,8 @@ def function(body: int, head: str = "int f(int a)") -> str:
     return f"{head} {{\n" + "  a();\n" * body + "}\n"
 
 
+UNNAMED = "namespace wire {{\nnamespace {{\n\n{}\n\n}}  // namespace\n}}  // namespace wire\n"
+
 # The rule that must fire, and what to put on top of the good tree.
 BAD = [
     ("arrows", {"src/wire/frame.cpp": '#include "session/machine.hpp"\n'}),
@@ -93,6 +95,12 @@ BAD = [
                                         + "};\n}\n"}),
     ("function", {"src/wire/frame.cpp": function(69, "A::A(int a)\n    : a_(a), b_(a)")}),
     ("function", {"src/wire/frame_test.cpp": function(69, "TEST_F(A, B)")}),
+    ("unnamed", {"src/wire/CMakeLists.txt": "frame.cpp\nframe_test.cpp\na.cpp\nb.cpp\n",
+                 "src/wire/a.cpp": UNNAMED.format("int part(int a) { return a; }"),
+                 "src/wire/b.cpp": UNNAMED.format("int part(double a) { return 1; }")}),
+    ("unnamed", {"src/wire/CMakeLists.txt": "frame.cpp\nframe_test.cpp\na.cpp\nb.cpp\n",
+                 "src/wire/a.cpp": UNNAMED.format("constexpr int kMost = 3 * f(2);"),
+                 "src/wire/b.cpp": UNNAMED.format("class kMost {};")}),
     ("listed", {"src/wire/jute.cpp": "int x;\n"}),
     ("listed", {"include/latchkey/lease.hpp": "#pragma once\n"}),
     ("listed", {"tests/scenario/run.cpp": "int x;\n"}),
