@@ -1,7 +1,7 @@
 # How Latchkey tests are built and handed to ctest. Every test has a label and a time-out.
 
 # How many entries may keep a core busy at the same time.
-cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+cmake_host_system_information(RESULT LATCHKEY_CORES QUERY NUMBER_OF_LOGICAL_CORES)
 
 # latchkey_test(<name> LABEL <label> SOURCES <file>... [LIBS <target>...] [TIMEOUT <seconds>]
 #               [CASES <n>] [COST <n>] [BUSY]
