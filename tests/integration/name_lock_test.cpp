@@ -197,6 +197,7 @@ TEST_P(NameLockTest, SomebodyMayAskTheHolderToLetGo) {
 // ---- Loss ---------------------------------------------------------------------------------------
 
 TEST_P(NameLockTest, ANodeDeletedByAnotherHandIsALossAtOnce) {
+  make_node(witness.session(), directory);  // A container would go between the two nodes.
   Proxied one = open_proxied(quick(60s));
   Lease lease = take_name(one.session);
   static_cast<void>(lease.release_requested());  // It watches its node from now on.
@@ -214,6 +215,7 @@ TEST_P(NameLockTest, ANodeDeletedByAnotherHandIsALossAtOnce) {
 }
 
 TEST_P(NameLockTest, H32_ANodeReplacedWhileWeWereAwayIsALoss) {
+  make_node(witness.session(), directory);  // A container would go between the two nodes.
   Proxied one = open_proxied(quick(60s));
   Lease lease = take_name(one.session);
   static_cast<void>(lease.release_requested());  // It watches its node from now on.
