@@ -32,9 +32,9 @@ if(PROJECT_IS_TOP_LEVEL AND CMAKE_BUILD_TYPE STREQUAL "Debug")
   endif()
 endif()
 
-# What the rooms are compiled with on top of everything: explorations and the simulator run them a
-# million times in a build that is not optimized otherwise.
-set(LATCHKEY_ROOM_FLAGS "" CACHE STRING "Further flags for the rooms under src/")
+# What the product is compiled with on top of everything, and the tests are not: explorations and
+# the simulator run the rooms a million times, and checks of undefined behaviour are for our code.
+set(LATCHKEY_ROOM_FLAGS "" CACHE STRING "Further flags for the rooms under src/ and the command")
 
 set(LATCHKEY_WARNINGS
   -Wall -Wextra -Wpedantic -Werror

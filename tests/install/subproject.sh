@@ -9,7 +9,7 @@ rm -rf "$work"
 mkdir -p "$work"
 # With the release preset's flags, so that a compiler cache serves both.
 cmake -S "$source/tests/install/subproject" -B "$work/build" -G Ninja \
-  -DLATCHKEY_SOURCE="$source" -DCMAKE_CXX_COMPILER="$cxx" \
+  -DLATCHKEY_SOURCE="$source" -DLATCHKEY_UNITY=ON -DCMAKE_CXX_COMPILER="$cxx" \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG' \
   "-DCMAKE_CXX_COMPILER_LAUNCHER=$(command -v ccache || true)"
 cmake --build "$work/build" -j 2
