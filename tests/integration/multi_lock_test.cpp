@@ -344,6 +344,7 @@ class MultiLockSweepTest : public SweepTest {
     ASSERT_NO_FATAL_FAILURE(enter(a));
     Waiter b(MultiLock(second, {y, x}));
     ASSERT_TRUE(witness.queue_reaches(x, 2));
+    ASSERT_TRUE(witness.is_watched(x + "/" + witness.queue(x).at(0)));
     Waiter c(MultiLock(first, {x, y}));
     ASSERT_TRUE(witness.queue_reaches(x, 3));
     ASSERT_TRUE(witness.queue_reaches(y, 3));

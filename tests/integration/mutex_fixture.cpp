@@ -68,6 +68,26 @@ int Witness::watches_below(const std::string& path) {
   return count;
 }
 
+bool Witness::is_watched(const std::string& node) {
+  return eventually([&] {
+    const auto stat = session_.exists(node, soon());
+    if (!stat || !*stat) return false;
+    std::ostringstream owner;
+    owner << "\t0x" << std::hex << (*stat)->ephemeral_owner;
+    // One line with the path, then one with each session, indented.
+    std::istringstream answer(service_.word("wchp"));
+    bool here = false;
+    for (std::string line; std::getline(answer, line);) {
+      if (line.starts_with('/')) {
+        here = line == node;
+      } else if (here && line.starts_with('\t') && line != owner.str()) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
 testing::AssertionResult Witness::is_quiet(const std::string& directory) {
   std::size_t nodes = 0;
   int watches = 0;

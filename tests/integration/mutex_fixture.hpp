@@ -105,6 +105,9 @@ class Witness {
   [[nodiscard]] std::vector<std::string> queue(const std::string& directory);
   [[nodiscard]] bool queue_reaches(const std::string& directory, std::size_t size,
                                    Deadline deadline = soon());
+  /// A session other than its owner's not only stands behind this entry: it has looked at it, and
+  /// watches. Waits for that.
+  [[nodiscard]] bool is_watched(const std::string& node);
   /// How many watches the servers keep on nodes at or below a path.
   [[nodiscard]] int watches_below(const std::string& path);
   /// Neither node nor watch is left in the directory, now or soon.

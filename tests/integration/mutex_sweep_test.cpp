@@ -17,6 +17,8 @@ class MutexSweepTest : public SweepTest {
     ASSERT_TRUE(is_in_line(path));
     Waiter c(Mutex(first, path));
     ASSERT_TRUE(witness.queue_reaches(path, 3));
+    // Without a watch there is none to give up.
+    ASSERT_TRUE(witness.is_watched(path + "/" + witness.queue(path).at(1)));
     Waiter d(Mutex(second, path));
     ASSERT_TRUE(witness.queue_reaches(path, 4));
     ASSERT_NO_FATAL_FAILURE(give_up(c));

@@ -1,28 +1,6 @@
 #include "interop/interop_fixture.hpp"
 
-#include <sstream>
-
 namespace latchkey::test_support {
-
-bool InteropTest::is_watched(const std::string& node) {
-  return eventually([&] {
-    const auto stat = witness.session().exists(node, soon());
-    if (!stat || !*stat) return false;
-    std::ostringstream owner;
-    owner << "\t0x" << std::hex << (*stat)->ephemeral_owner;
-    // One line with the path, then one with each session, indented.
-    std::istringstream answer(service().word("wchp"));
-    bool here = false;
-    for (std::string line; std::getline(answer, line);) {
-      if (line.starts_with('/')) {
-        here = line == node;
-      } else if (here && line.starts_with('\t') && line != owner.str()) {
-        return true;
-      }
-    }
-    return false;
-  });
-}
 
 // The fixtures of tests/integration are here, their tests are not.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MutexTest);

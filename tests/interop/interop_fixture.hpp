@@ -26,9 +26,7 @@ class InteropTest : public MutexTest {
   [[nodiscard]] std::string entry(std::size_t place) {
     return directory + "/" + witness.queue(directory).at(place);
   }
-  /// A session other than its owner's not only stands behind this entry: it has looked at it, and
-  /// watches.
-  [[nodiscard]] bool is_watched(const std::string& node);
+  [[nodiscard]] bool is_watched(const std::string& node) { return witness.is_watched(node); }
 };
 
 /// The suites.
