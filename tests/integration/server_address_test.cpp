@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -27,7 +28,7 @@ using namespace std::chrono_literals;
 /// A network namespace with two addresses; whoever connects to one of them comes from it.
 class TwoAddresses {
  public:
-  TwoAddresses() : holder_({"unshare", "--user", "--map-root-user", "--net", "sh"}) {
+  TwoAddresses() : holder_(unshare()) {
     const std::string command =
         "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up && ip addr add 10.99.0.1/32 dev lo && "
         "ip addr add 10.99.0.2/32 dev lo && echo done || echo failed\n";
@@ -39,14 +40,21 @@ class TwoAddresses {
   [[nodiscard]] static std::vector<std::string> addresses() { return {"10.99.0.1", "10.99.0.2"}; }
   /// A program that is started with these words before it lives there.
   [[nodiscard]] std::vector<std::string> prefix() const {
-    return {"nsenter",  "--user",
-            "--net",    "--preserve-credentials",
-            "--target", std::to_string(holder_.pid()),
-            "setpriv",  "--pdeathsig",
-            "KILL"};
+    std::vector<std::string> words = {"nsenter", "--net", "--target",
+                                      std::to_string(holder_.pid())};
+    if (!is_root()) words.insert(words.end(), {"--user", "--preserve-credentials"});
+    words.insert(words.end(), {"setpriv", "--pdeathsig", "KILL"});
+    return words;
   }
 
  private:
+  [[nodiscard]] static bool is_root() { return ::geteuid() == 0; }
+  /// Root needs no namespace of users, which it may not have either, as in a chroot.
+  [[nodiscard]] static std::vector<std::string> unshare() {
+    if (is_root()) return {"unshare", "--net", "sh"};
+    return {"unshare", "--user", "--map-root-user", "--net", "sh"};
+  }
+
   Child holder_;
   bool works_ = false;
 };
