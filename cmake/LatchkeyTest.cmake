@@ -5,7 +5,7 @@ cmake_host_system_information(RESULT LATCHKEY_CORES QUERY NUMBER_OF_LOGICAL_CORE
 
 # latchkey_test(<name> LABEL <label> SOURCES <file>... [LIBS <target>...] [TIMEOUT <seconds>]
 #               [CASES <n>] [COST <n>] [BUSY]
-#               [VERIFY <regex>...] [LONG <regex>...] [PLAIN <regex>...])
+#               [VERIFY <regex>...] [PLAIN <regex>...])
 #
 # One GoogleTest program. ctest has an entry, which is a process, for each TEST(); with CASES it has
 # one for so many cases of a suite at most: for suites whose cases share something costly, such as a
@@ -15,12 +15,11 @@ cmake_host_system_information(RESULT LATCHKEY_CORES QUERY NUMBER_OF_LOGICAL_CORE
 # Most tests wait more than they compute, and many entries run at a time. BUSY are those that
 # compute: no more of them run together than there are cores. COST says what should begin first.
 #
-# VERIFY and LONG are matched with the names of entries, "Suite.Case" or "Suite.1of3": those that
-# match belong to `./dev verify` or to `./dev verify --long`, all others to `./dev test`. PLAIN are
-# those that no sanitizer needs to see.
+# VERIFY is matched with the names of entries, "Suite.Case" or "Suite.1of3": those that match belong
+# to `./dev verify`, all others to `./dev test`. PLAIN are those that no sanitizer needs to see.
 function(latchkey_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "BUSY" "LABEL;TIMEOUT;CASES;COST" "SOURCES;LIBS;VERIFY;LONG;PLAIN")
+    "BUSY" "LABEL;TIMEOUT;CASES;COST" "SOURCES;LIBS;VERIFY;PLAIN")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -29,7 +28,7 @@ function(latchkey_test name)
       set(arg_${number} 0)
     endif()
   endforeach()
-  foreach(tier VERIFY LONG PLAIN)
+  foreach(tier VERIFY PLAIN)
     string(TOLOWER ${tier} lower)
     list(JOIN arg_${tier} "|" ${lower})
     if(NOT arg_${tier})

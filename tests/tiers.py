@@ -4,7 +4,7 @@
     python3 tests/tiers.py BUILD BEFORE      also compares with such a list of another commit:
                                              what is missing, and what is new
 
-The tier is test (`./dev test`), verify (`./dev verify`) or long (`./dev verify --long`).
+The tier is test (`./dev test`) or verify (`./dev verify`).
 """
 
 import fnmatch
