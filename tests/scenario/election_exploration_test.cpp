@@ -360,6 +360,15 @@ TEST(ElectionExploration, H73_TheSessionOfAnyOfFiveEnds) {
   expect_all_is_well(Elections(3, {.resigns = 1, .robberies = 1, .ends = 1}));
 }
 
+/// What `./dev test` and the sanitizers see of the five above that take long.
+TEST(ElectionExplorationSmall, H05_H73_H75_ThreeResignAreRobbedAndLapse) {
+  expect_all_is_well(Elections(3, {.resigns = 1}));
+  expect_all_is_well(Elections(3, {.robberies = 1}));
+  expect_all_is_well(Elections(3, {.lapses = 1}));
+  expect_all_is_well(Elections(2, {.resigns = 1, .robberies = 1, .lapses = 1}));
+  expect_all_is_well(Elections(2, {.resigns = 2, .lapses = 1}, Terms::kLong));
+}
+
 TEST(ElectionExploration, MistakesAreFound) {
   const std::pair<Mutant, const char*> mistakes[] = {
       {Mutant::kGivesUpBeforeItIsTold, "one leads before another has heard of its end"},

@@ -154,6 +154,17 @@ TEST(EstateExploration, H05_AnOperatorDeletesAnyone) {
   expect_all_is_well(make_world({0, 0}), {.cuts = 1, .deletions = 1});
 }
 
+/// What `./dev test` and the sanitizers see of the five above that take long.
+TEST(EstateExplorationSmall, H01_H02_H05_H21_H27_OneTroubleAndNoStranger) {
+  expect_all_is_well(make_world({0, 0, 0}), {});
+  expect_all_is_well(make_world({0, 1, 0}), {.heartbeats = 1});
+  expect_all_is_well(make_heir(0), {.cuts = 1});
+  expect_all_is_well(make_heir(0, {}, true), {.cuts = 1});
+  expect_all_is_well(make_heir(0), {.cancels = 1});
+  expect_all_is_well(make_heir(0), {.crashes = 1});
+  expect_all_is_well(make_heir(0), {.deletions = 1});
+}
+
 TEST(EstateExploration, H09_H12_ALeaseEnds) {
   expect_all_is_well(make_heir(0), {.lease_ends = 2});
   expect_all_is_well(make_heir(0), {.cuts = 1, .lease_ends = 1});

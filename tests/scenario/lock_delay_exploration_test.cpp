@@ -641,6 +641,11 @@ TEST(LockDelayExploration, H73_ADelayThatOthersBeganIsWaitedOutFromThere) {
   expect_all_is_well(World(3, {.cancels = 1, .crashes = 2, .pauses = 2, .set_backs = 1}));
 }
 
+/// What `./dev test` and the sanitizers see of the one above.
+TEST(LockDelayExplorationSmall, H73_ADelayThatAnotherBeganIsWaitedOutFromThere) {
+  expect_all_is_well(World(2, {.cancels = 1, .crashes = 1, .pauses = 1, .set_backs = 1}));
+}
+
 TEST(LockDelayExploration, H73_ASilenceDuringTheDelayCostsNobodyItsPlace) {
   expect_all_is_well(World(3, {.cancels = 1, .crashes = 1, .lapses = 2}));
 }
