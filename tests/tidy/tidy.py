@@ -333,17 +333,26 @@ def declared(head: str) -> str | None:
     return match[1] if match else None
 
 
+def compiled_with(file: File) -> str:
+    """What the file may be compiled together with: the sources of one target."""
+    folder = "/".join(file.parts[:-1])
+    if folder.startswith("tests/inte"):
+        return "tests/integration and tests/interop"
+    if not file.path.endswith("_test.cpp"):
+        return folder
+    return "unit tests" if folder.startswith("src/") else folder + " tests"
+
+
 def check_unnamed(files: list[File]) -> Iterator[Finding]:
-    """Sources of a folder are compiled as one, and the compiler would take the other one's name."""
+    """Sources of a target are compiled as one, and the compiler would take the other one's name."""
     seen: dict[tuple[str, str], str] = {}
     for file in files:
         if not file.path.endswith(".cpp") or re.search(
                 r"^(int main|extern \"C\" int LLVMFuzzer\w+)\(", file.text, re.MULTILINE):
             continue
-        kind = "test" if file.path.endswith("_test.cpp") else "source"
         own = set()
         for line, name in unnamed(file.text):
-            key = ("/".join(file.parts[:-1]) + ":" + kind, name)
+            key = (compiled_with(file), name)
             other = seen.setdefault(key, file.path)
             if other != file.path and name not in own:
                 yield Finding(file.path, line, "unnamed", f"{other} has a {name} as well")
