@@ -44,7 +44,7 @@ constexpr const char* kUsage =
     "  --fault NAME    cut: the host is cut off; kill: SIGKILL for its latchkey (default cut)\n";
 
 constexpr auto kPatience = 60s;
-constexpr auto kTimeout = 2s;
+constexpr auto kTimeout = 6s;  // So that two seconds without a processor end no lease.
 constexpr ExitStatus kLost{75, 0};
 constexpr ExitStatus kTerminated{128 + 15, 0};
 constexpr ExitStatus kKilled{-1, SIGKILL};
