@@ -4,8 +4,10 @@
 #
 #     sh tests/fresh_debian.sh [FOLDER] [ROW...]
 #
-# The rows are demo, test, again, unit, offline, user, nowhere and ci; without any all but ci are
-# run. FOLDER keeps the bare system and the logs; without it a temporary one is removed.
+# The rows are demo, test, again, unit, offline, user, nowhere, silent, bench and ci; without any
+# all but ci are run. again, unit, offline and user go on where test ended, with the compiler cache
+# that it has installed and filled; the others begin with nothing at all.
+# FOLDER keeps the bare system and the logs; without it a temporary one is removed.
 # Needs root, debootstrap, git, iproute2 and unshare. On more than two cores it uses two.
 set -eu
 
@@ -18,7 +20,7 @@ else
   folder=$(mktemp -d)
   trap 'rm -rf --one-file-system "$folder"' EXIT
 fi
-rows=${*:-demo test again unit offline user nowhere}
+rows=${*:-demo test again unit offline user nowhere silent bench}
 
 if [ ! -x "$folder/bare/bin/sh" ]; then
   debootstrap --variant=minbase bookworm "$folder/bare" >"$folder/debootstrap.log"
@@ -38,12 +40,19 @@ fresh() {
   git clone -q "$repo" "$folder/$1/home/latchkey"
 }
 
-# inside SYSTEM COMMAND: runs a shell command in the clone. NETWORK=none: without a network.
+# inside SYSTEM COMMAND: runs a shell command in the clone. NETWORK=none: without a network;
+# NETWORK=silent: with one that nothing answers in.
 inside() {
   system=$1
   # shellcheck disable=SC2016
   script='mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"
     mount -t tmpfs tmpfs "$1/tmp"; [ "$3" = any ] || ip link set lo up
+    if [ "$3" = silent ]; then
+      ip link add silent type dummy; ip addr add 192.0.2.1/24 dev silent; ip link set silent up
+      echo "nameserver 192.0.2.2" >"$1/etc/resolv.conf"
+      echo "deb http://192.0.2.2/debian bookworm main" >"$1/etc/apt/sources.list"
+      rm -f "$1"/etc/apt/apt.conf.d/*
+    fi
     exec chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb HOME=/root \
       /bin/sh -ec "cd /home/latchkey; $2"'
   set -- "$folder/$system" "$2" "${NETWORK:-any}"
@@ -79,9 +88,9 @@ row() {
 # One line of the lock's rules changes, and the program with it.
 change='echo "static_assert(sizeof(int) == 4, \"$(date +%s%N)\");" >>src/queue/admission.cpp'
 
-# Says at once that packages are missing, which, and what to do.
+# Says that packages are missing, which, and what to do: refuses SYSTEM NETWORK.
 refuses() {
-  ! NETWORK=none inside nowhere './dev test' >"$folder/refusal" 2>&1 || return 1
+  ! NETWORK=$2 inside "$1" './dev test' >"$folder/refusal" 2>&1 || return 1
   cat "$folder/refusal"
   grep -q 'could not be installed' "$folder/refusal"
 }
@@ -117,7 +126,15 @@ for name in $rows; do
       ;;
     nowhere)
       fresh nowhere
-      row nowhere './dev test with no mirror: a refusal' refuses
+      row nowhere './dev test without a network, bare: a refusal' refuses nowhere none
+      ;;
+    silent)
+      fresh silent
+      row silent './dev test with a mirror that does not answer: a refusal' refuses silent silent
+      ;;
+    bench)
+      fresh bench
+      row bench './dev bench --quick, bare' inside bench './dev bench --quick'
       ;;
     ci)
       fresh ci
@@ -130,6 +147,6 @@ for name in $rows; do
   esac
 done
 
-printf '\n| %s, no compiler cache | time | end |\n|---|---|---|\n%s' \
+printf '\n| %s | time | end |\n|---|---|---|\n%s' \
   "two cores of $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)" "$table"
 exit "$verdict"
