@@ -19,6 +19,8 @@ using Weight = Finding::Weight;
 using Standing = QueueEntry::Standing;
 
 constexpr std::int64_t kDay = 86'400'000;
+/// Of a directory's counter: half of what it can count.
+constexpr std::int32_t kHalfway = 1 << 30;
 
 /// What stands behind "NAME: " on a line of its own.
 std::string_view field(std::string_view text, std::string_view name) {
@@ -97,6 +99,12 @@ std::vector<Finding> diagnose(const Queue& lock, std::int32_t counter, std::int6
          fmt::format("The directory's counter stands at {} and ends at 2147483647.", counter),
          "stop its users and remove the directory; Latchkey does so by itself when "
          "it is empty"});
+  } else if (counter >= kHalfway) {
+    found.push_back(
+        {Weight::kWarning, lock.directory,
+         fmt::format("The directory's counter stands at {} and ends at 2147483647.", counter),
+         "let the directory become empty for a moment now and then: its users cannot lock it when "
+         "the counter ends"});
   }
   return found;
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "queue/counter.hpp"
+
 namespace latchkey::app {
 namespace {
 
@@ -59,7 +61,8 @@ TEST(Findings, H35_ACounterNearItsEndIsSeenInAnEmptyDirectoryToo) {
   Queue lock = lock_with(QueueEntry::Standing::kHolds);
   lock.entries.clear();
   EXPECT_TRUE(diagnose(lock, (1 << 30) - 1, 0).empty());
-  EXPECT_EQ(diagnose(lock, 1 << 30, 0).size(), 1U);
+  EXPECT_EQ(diagnose(lock, 1 << 30, 0).front().weight, Weight::kWarning);
+  EXPECT_EQ(diagnose(lock, queue::kSpentFrom, 0).front().weight, Weight::kBad);
   EXPECT_EQ(diagnose(lock, -5, 0).size(), 1U);
 }
 

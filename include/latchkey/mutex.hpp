@@ -55,7 +55,8 @@ struct MutexOptions {
   /// for whoever comes later. Every contender has to use the same value,
   /// and all of them Latchkey; it costs one more write for each hold. A directory made for such a
   /// lock is persistent; one that others made as a container may be removed together with the mark
-  /// of the vanished one, and the delay with it. Not for named locks.
+  /// of the vanished one, and the delay with it. The mark replaces whatever else the directory's
+  /// data said. Not for named locks.
   std::chrono::milliseconds lock_delay{0};
 };
 

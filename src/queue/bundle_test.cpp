@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "queue/counter.hpp"
 #include "queue/node_name.hpp"
 #include "queue/test_answers.hpp"
 
@@ -300,7 +301,7 @@ TEST_F(BundleTest, H06_ACancelWithTheTransactionOnItsWayOwesWhatItMakes) {
 
 TEST_F(BundleTest, H35_ASpentCounterFailsAllWithAWordOnWhatToDo) {
   tell_all(event::Start{});
-  created(0, 1 << 30);
+  created(0, kSpentFrom);
   expect_failed_first(0, Code::kCounterExhausted);
   EXPECT_NE(last<action::Fail>(0).why.find("/x"), std::string::npos);
   EXPECT_NE(last<action::Fail>(0).why.find("Mutex"), std::string::npos);

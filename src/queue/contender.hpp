@@ -277,7 +277,8 @@ class Contender : EntryMachine<Action> {
   base::Box<ParentMaker> parents_;  ///< While the directory is missing.
 
   // Draining.
-  bool drained_once_ = false;
+  std::optional<std::int32_t> given_up_;  ///< The number of an entry that came too late.
+  int later_ones_seen_ = 0;
   bool directory_watched_ = false;
   base::Box<std::string>
       in_the_way_;  ///< Who kept the directory from being removed, for the sentence.

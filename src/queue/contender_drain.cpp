@@ -18,7 +18,7 @@ void Contender::drain() {
                                       "directory anew");
     return leave();
   }
-  drained_once_ = true;
+  given_up_ = own_->number;
   drop_watch();
   withdraw(asks_.list);
   owe_own();
@@ -46,6 +46,7 @@ void Contender::drain_listed(const Answer& answer) {
 
   bool contended = false;
   bool fresh = false;
+  bool all_later = true;
   int told = 0;
   std::string& names = in_the_way_.emplace();
   for (const std::string& child : children_) {
@@ -55,6 +56,7 @@ void Contender::drain_listed(const Answer& answer) {
     if (!place) continue;
     contended = true;
     fresh = fresh || is_of_a_fresh_directory(place->number);
+    all_later = all_later && is_later(place->number, *given_up_);
   }
   if (told > kNamesToTell) names += ", …";
 
@@ -70,7 +72,10 @@ void Contender::drain_listed(const Answer& answer) {
     fail(Code::kBusy, why_not_drained());
     return leave();
   }
-  // DirectoryChanged comes next.
+  if (!all_later) return;  // DirectoryChanged comes next.
+  if (++later_ones_seen_ < kMostLooksAtLaterOnes) return pause(AfterPause::kDrain);
+  fail(Code::kCounterExhausted, why_not_drained() + "; another client goes on using it");
+  leave();
 }
 
 void Contender::on(const event::DirectoryChanged&) {
@@ -102,7 +107,7 @@ void Contender::start_over() {
 }
 
 std::string Contender::why_not_drained() const {
-  if (!drained_once_) return {};
+  if (!given_up_) return {};
   std::string why = "the sequence counter of " + options_->directory +
                     " nears its end, and the directory has to be empty before it can be made anew";
   if (in_the_way_ && !in_the_way_->empty()) why += "; still there: " + *in_the_way_;

@@ -1,4 +1,5 @@
 #include "queue/contender.hpp"
+#include "queue/counter.hpp"
 #include "support/contender_rig.hpp"
 
 namespace latchkey::queue {
@@ -185,7 +186,7 @@ TEST_F(ContenderEndTest, AnswersToOldQuestionsAreDropped) {
 
 class ContenderDrainTest : public ContenderRig {
  protected:
-  static constexpr int kSpent = 1 << 30;
+  static constexpr int kSpent = kSpentFrom;
 
   void drain(std::vector<std::string> children) {
     tell(event::Start{});
@@ -254,6 +255,21 @@ TEST_F(ContenderDrainTest, H35_ANewDirectoryIsRecognisedByItsSmallNumbers) {
   EXPECT_EQ(did<action::UnwatchDirectory>(), 1);
   tell(event::Resumed{last<action::Pause>().ask});
   EXPECT_EQ(did<action::Create>(), 1);
+}
+
+TEST_F(ContenderDrainTest, H35_AClientThatGoesOnUsingTheDirectoryIsAnErrorSoon) {
+  drain({other(kSpent - 1)});
+  EXPECT_TRUE(did_nothing()) << "an earlier entry is waited for as long as it takes";
+  tell(event::DirectoryChanged{});
+  for (int look = 1; look < kMostLooksAtLaterOnes; ++look) {
+    list_to_drain({other(kSpent + look)});
+    ASSERT_EQ(did<action::Pause>(), 1);
+    tell(event::Resumed{last<action::Pause>().ask});
+  }
+  list_to_drain({other(kSpent + 100)});
+
+  EXPECT_EQ(last<action::Fail>().code, Code::kCounterExhausted);
+  EXPECT_THAT(last<action::Fail>().why, testing::HasSubstr("another client goes on using it"));
 }
 
 TEST_F(ContenderDrainTest, H35_WhoRunsOutOfTimeIsToldWhy) {

@@ -5,6 +5,8 @@
 
 #include "base/mutant.hpp"
 #include "queue/counter.hpp"
+#include "queue/farewell.hpp"
+#include "queue/lock_delay.hpp"
 
 namespace latchkey::queue {
 namespace {
@@ -83,6 +85,15 @@ void Permits::survey() {
   ask<action::ReadSize>(asks_.survey, false);
 }
 
+namespace {
+
+/// Nothing, or what a queue has left at its path: a farewell, or the mark of a lock delay.
+bool says_no_size(std::string_view data) {
+  return makes_room(data) || parse_mark(data).kind != HolderMark::Kind::kNobody;
+}
+
+}  // namespace
+
 void Permits::surveyed(const event::SizeRead& read) {
   const bool ok = read.answer.kind == Answer::Kind::kOk;
   if (read.answer.kind == Answer::Kind::kAmbiguous) return survey();
@@ -104,7 +115,7 @@ void Permits::surveyed(const event::SizeRead& read) {
   }
   if (stored) agreed_ = true;
   unseen_ = !ok;
-  blank_ = ok && read.data.empty() ? std::optional(read.version) : std::nullopt;
+  blank_ = ok && says_no_size(read.data) ? std::optional(read.version) : std::nullopt;
   if (out_of_line_) return on(event::OutOfLine{*out_of_line_});
   if (!queued_ && phase_ == Phase::kQueueing) queue();
 }

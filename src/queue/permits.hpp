@@ -335,7 +335,9 @@ class Permits : EntryMachine<PermitAction> {
   bool path_is_clear_ = false;          ///< No other kind of lock is at the path.
   std::vector<std::string> strangers_;  ///< Seen at every check of the path since the first.
   int looks_ = 0;                       ///< At the path, for those to go.
-  std::string shortage_;                ///< Why the last view was not enough, for people.
+  std::int32_t given_up_ = 0;           ///< The number of leases that came too late.
+  int later_ones_seen_ = 0;
+  std::string shortage_;  ///< Why the last view was not enough, for people.
   Vigil vigil_ = Vigil::kNo;
   Arm list_arm_ = Arm::kNo;
   Arm size_arm_ = Arm::kNo;

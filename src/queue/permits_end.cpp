@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "queue/counter.hpp"
 #include "queue/permits.hpp"
 
 namespace latchkey::queue {
@@ -106,6 +107,7 @@ void Permits::finish() {
 /// directory can be made anew, with a counter that starts from 0.
 void Permits::drain() {
   retract_view();
+  given_up_ = own_.back().place.number;
   owe_own();
   list_to_drain();
 }
@@ -129,6 +131,16 @@ void Permits::drain_listed(const Answer& answer) {
   if (options_.wait == Wait::kNo) {
     fail(Code::kBusy, "the sequence counter of " + directory_ +
                           " nears its end, and all permits have to come back first");
+    return leave();
+  }
+  const bool all_later = std::all_of(children_.begin(), children_.end(), [this](const auto& child) {
+    const auto place = parse_place(child);
+    return is_disowned(child) || !place || is_later(place->number, given_up_);
+  });
+  if (all_later) {
+    if (++later_ones_seen_ < kMostLooksAtLaterOnes) return pause(AfterPause::kDrain);
+    fail(Code::kCounterExhausted, "the sequence counter of " + directory_ +
+                                      " nears its end, and another client goes on using it");
     return leave();
   }
   if (list_arm_ != Arm::kArmed) list_to_drain();

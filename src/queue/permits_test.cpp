@@ -312,7 +312,7 @@ TEST_F(PermitsTest, AQueueInFrontIsMadeOnceThePathIsLookedAt) {
 
 TEST_F(PermitsTest, H46_WhereAnotherLockWasTheFirstSaysHowLargeItIs) {
   make(1, 5);
-  tell(event::SizeRead{last<action::ReadSize>().ask, kOk, "", 0, 7});
+  tell(event::SizeRead{last<action::ReadSize>().ask, kOk, "left 17", 0, 7});
   tell(event::OutOfLine{Code::kNoNode});
   path_listed({});
   EXPECT_EQ(did<action::Queue>(), 0);
@@ -328,7 +328,7 @@ TEST_F(PermitsTest, H46_APathThatAServerDidNotKnowYetIsReadAgain) {
   size_is("", no(Code::kNoNode));
   tell(event::OutOfLine{Code::kNoNode});
   path_listed({});
-  tell(event::SizeRead{last<action::ReadSize>().ask, kOk, "", 0, 7});
+  tell(event::SizeRead{last<action::ReadSize>().ask, kOk, "held 17", 0, 7});
   tell(event::OutOfLine{Code::kNoNode});
   path_listed({});
   EXPECT_EQ(last<action::StoreSize>().version, 7);
@@ -336,7 +336,7 @@ TEST_F(PermitsTest, H46_APathThatAServerDidNotKnowYetIsReadAgain) {
 
 TEST_F(PermitsTest, H46_WhoIsLateToSayItIsMeasuredByWhatWasSaid) {
   make(1, 5);
-  size_is("", kOk, 0);
+  size_is("gone 17", kOk, 0);
   tell(event::OutOfLine{Code::kNoNode});
   path_listed({});
   tell(event::SizeStored{last<action::StoreSize>().ask, kMaybe});

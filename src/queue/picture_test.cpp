@@ -236,8 +236,8 @@ TEST(Picture, H35_WarnsOfANumberGivenTwiceAndNobodyHolds) {
 }
 
 TEST(Picture, H35_WarnsOfACounterNearItsEnd) {
-  EXPECT_THAT(look({"lock-1073741823"}).warnings, IsEmpty());
-  EXPECT_THAT(look({"lock-1073741824"}).warnings, ElementsAre(HasSubstr("nears its end")));
+  EXPECT_THAT(look({"lock-2146435070"}).warnings, IsEmpty());
+  EXPECT_THAT(look({"lock-2146435071"}).warnings, ElementsAre(HasSubstr("nears its end")));
   EXPECT_THAT(look({"lock--000000001"}).warnings, ElementsAre(HasSubstr("nears its end")));
   EXPECT_THAT(look({"lock--2147483648"}).warnings, ElementsAre(HasSubstr("nears its end")));
 }

@@ -6,6 +6,7 @@
 #include "integration/own_server.hpp"
 #include "latchkey/multi_lock.hpp"
 #include "latchkey/semaphore.hpp"
+#include "queue/counter.hpp"
 
 /// A lock directory whose sequence counter nears its end, on a real server (H35), which starts with
 /// data that a test has written.
@@ -51,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Standalone, MutexCounterTest, testing::Values(ServiceKi
 INSTANTIATE_TEST_SUITE_P(Embedded, MutexCounterTest, testing::Values(ServiceKind::kEmbedded));
 
 TEST_P(MutexCounterTest, H35_AnEmptyDirectoryNearTheEndOfItsCounterIsMadeAnew) {
-  for (const std::int32_t next : {1 << 30, INT32_MAX - 1, INT32_MAX}) {
+  for (const std::int32_t next : {queue::kSpentFrom, INT32_MAX - 1, INT32_MAX}) {
     start_at(next);
     Session session = open();
 
@@ -63,12 +64,12 @@ TEST_P(MutexCounterTest, H35_AnEmptyDirectoryNearTheEndOfItsCounterIsMadeAnew) {
 }
 
 TEST_P(MutexCounterTest, H35_NewcomersHoldBackUntilTheOldQueueHasDrained) {
-  start_at((1 << 30) - 1);
+  start_at(queue::kSpentFrom - 1);
   Session first = open();
   Session second = open();
   Session third = open();
   Lease old = take(first, directory);
-  EXPECT_THAT(old.node(), HasSubstr("-lock-1073741823"));
+  EXPECT_THAT(old.node(), HasSubstr("-lock-2146435070"));
 
   Mutex late(second, directory);
   EXPECT_TRUE(fails_with(late.lock(deadline_in(5s)), Code::kTimedOut, "sequence counter"));
@@ -94,7 +95,7 @@ TEST_P(MutexCounterTest, H35_NewcomersHoldBackUntilTheOldQueueHasDrained) {
 }
 
 TEST_P(MutexCounterTest, H35_AMultiLockSaysWhatToDoAndLeavesNothing) {
-  start_at(1 << 30);
+  start_at(queue::kSpentFrom);
   Session session = open();
   const MultiLock both(session, {"/other", directory});
 
@@ -111,7 +112,7 @@ TEST_P(MutexCounterTest, H35_AMultiLockSaysWhatToDoAndLeavesNothing) {
 }
 
 TEST_P(MutexCounterTest, H35_ASemaphoreMakesItsLeasesAnewWhenTheyAreAllBack) {
-  for (const std::int32_t next : {1 << 30, INT32_MAX - 1}) {
+  for (const std::int32_t next : {queue::kSpentFrom, INT32_MAX - 1}) {
     start_semaphore_at(next);
     Session session = open();
     const Semaphore pool(session, "/pool", {.size = 2});
@@ -125,12 +126,12 @@ TEST_P(MutexCounterTest, H35_ASemaphoreMakesItsLeasesAnewWhenTheyAreAllBack) {
 }
 
 TEST_P(MutexCounterTest, H35_WhoeverHasAnOldLeaseIsWaitedFor) {
-  start_semaphore_at((1 << 30) - 1);
+  start_semaphore_at(queue::kSpentFrom - 1);
   Session first = open();
   Session second = open();
   auto old = Semaphore(first, "/pool", {.size = 2}).permits(1).lock(soon());
   ASSERT_TRUE(ok(old));
-  EXPECT_THAT(old->node(), HasSubstr("-lease-1073741823"));
+  EXPECT_THAT(old->node(), HasSubstr("-lease-2146435070"));
 
   // A permit is free, but its number would be beyond the limit.
   Waiter next(Semaphore(second, "/pool", {.size = 2}).permits(1));
@@ -147,7 +148,7 @@ TEST_P(MutexCounterTest, H35_WhoeverHasAnOldLeaseIsWaitedFor) {
 }
 
 TEST_P(MutexCounterTest, H35_AForeignChildInTheWayIsNamed) {
-  start_at(1 << 30);
+  start_at(queue::kSpentFrom);
   Session session = open();
   make_node(session, "/locks/somebody's note");
 

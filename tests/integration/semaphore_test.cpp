@@ -280,6 +280,20 @@ TEST_P(SemaphoreTest, H46_AnotherSizeIsRefusedAndChangesNothing) {
   EXPECT_EQ(*size, 3);
 }
 
+TEST_P(SemaphoreTest, H46_WhatAQueueLeftAtThePathIsNoSize) {
+  for (const char* left : {"left 4294967418", "held 4294967302", "gone 4294967302"}) {
+    SCOPED_TRACE(left);
+    const std::string path = fresh_path();
+    make_node(witness.session(), path, left);
+
+    auto held = Semaphore(open(), path, {.size = 2}).permits(2).lock(soon());
+    ASSERT_TRUE(ok(held));
+    const auto other = Semaphore(open(), path, {.size = 5}).permits(3).lock(soon());
+
+    EXPECT_TRUE(fails_with(other, Code::kSizeMismatch, "has 2 permits, the caller says 5"));
+  }
+}
+
 TEST_P(SemaphoreTest, H46_AWrongSizeIsRefusedWithoutWaitingInLine) {
   const Lease holder = take_permits(open(), 1, 1);
   Waiter head(semaphore(open()).permits());

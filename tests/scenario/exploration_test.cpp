@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "queue/counter.hpp"
 #include "scenario/expect_explored.hpp"
 #include "scenario/explorer.hpp"
 #include "scenario/settled_line.hpp"
@@ -94,7 +95,7 @@ TEST(Exploration, H34_AnOperatorTouchesTheNodesOfALine) {
 
 TEST(Exploration, H35_ACounterThatEndsIsReplaced) {
   World world = make_world(2);
-  world.set_counter((1 << 30) - 1);
+  world.set_counter(queue::kSpentFrom - 1);
   expect_all_is_well(world, {.cancels = 1});
   expect_all_is_well(world, {.cuts = 1});
 }
@@ -204,7 +205,7 @@ TEST(Exploration, H09_TheLeaseOfCompanionsEnds) {
 TEST(Exploration, H35_H39_CompanionsInADirectoryThatEndsOrGoes) {
   World world = make_world(2, {.company = true}, Sessions::kShared);
   expect_all_is_well(world, {.removals = 2});
-  world.set_counter((1 << 30) - 1);
+  world.set_counter(queue::kSpentFrom - 1);
   expect_all_is_well(world, {.cancels = 1});
 }
 

@@ -53,9 +53,11 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
               self.directory_watched_,
               static_cast<bool>(self.parents_),
               self.own_.has_value(),
-              self.drained_once_,
+              self.given_up_.has_value(),
               self.fresh_,
               self.whole_});
+  fold.number(static_cast<std::uint64_t>(self.given_up_.value_or(0)));
+  fold.kind(self.later_ones_seen_);
   fold.text(self.guid_);
   fold.text(own(self));
   fold.kind(self.tag_);

@@ -216,22 +216,6 @@ TEST(Schedule, H14_AClockOnTheWallChangesNothing) {
   scene.ends_having_met({14});
 }
 
-TEST(Schedule, H15_AServerThatGrantsLessIsBelieved) {
-  Scene scene;
-  scene.take(scene.ann);
-  scene.world.limit_timeouts(2s);
-  scene.restart_server(10ms);
-  scene.until([&] { return scene.ann.session.state() == SessionState::kConnected; });
-  scene.world.run_for(10s);
-  EXPECT_EQ(scene.ann.lease().state(), LeaseState::kHeld);
-
-  scene.world.partition(scene.ann.process, 0, Silence::kBoth);
-  scene.take(scene.bob);
-
-  EXPECT_EQ(scene.ann.lease().state(), LeaseState::kLost);
-  scene.ends_having_met({15});
-}
-
 TEST(Schedule, H16_H39_H40_TokensGrowOverADirectoryThatIsMadeAnew) {
   Scene scene;
   scene.take(scene.ann);
@@ -488,18 +472,6 @@ TEST(Schedule, H91_WhatWentMeanwhileFiresWhenItsWatchIsSetAgain) {
 }
 
 // ---- Directories --------------------------------------------------------------------------------
-
-TEST(Schedule, H35_ACounterNearItsEndIsStartedAgain) {
-  Scene scene;
-  scene.take_and_leave(scene.ann);
-  scene.world.age("/locks/a", (1 << 30) + 5);
-  scene.restart_server(10ms);
-
-  scene.take(scene.ann);
-
-  EXPECT_TRUE(scene.ann.lease().node().ends_with("0000000000")) << scene.ann.lease().node();
-  scene.ends_having_met({35});
-}
 
 TEST(Schedule, H36_H37_ForeignChildrenAndNamesDoNotMatter) {
   Scene scene;
