@@ -12,12 +12,49 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <asio/version.hpp>
 
 #include "latchkey/lock.hpp"
 #include "latchkey/session.hpp"
 
 /// For programs that use Asio: the one public header that needs it.
 namespace latchkey::inline v0 {
+
+namespace detail {
+
+/// How Asio was compiled. Asio is all headers, so a program and the library have a copy each, and
+/// an io_context can pass from one to the other only if both copies are alike.
+struct AsioKind {
+  int version;
+  int reactor;
+  int threads;
+
+  friend bool operator==(const AsioKind&, const AsioKind&) = default;
+};
+
+/// Of whoever includes this header: each object file has its own.
+constexpr AsioKind kAsioKind {
+  .version = ASIO_VERSION,
+#if defined(ASIO_HAS_IO_URING_AS_DEFAULT)
+  .reactor = 2,
+#elif defined(ASIO_HAS_EPOLL)
+  .reactor = 1,
+#else
+  .reactor = 0,
+#endif
+#if defined(ASIO_HAS_THREADS)
+  .threads = 1,
+#else
+  .threads = 0,
+#endif
+};
+
+[[nodiscard]] LATCHKEY_EXPORT Result<Session> start_on(asio::io_context& context,
+                                                       const AsioKind& kind,
+                                                       std::string_view connect,
+                                                       SessionOptions options);
+
+}  // namespace detail
 
 /// As Session::start(), with the session's sockets and timers on `context` instead of Latchkey's
 /// own thread. Nothing happens until somebody runs it; any number of threads may.
@@ -29,10 +66,13 @@ namespace latchkey::inline v0 {
 ///
 /// `context` must outlive the session, which lasts until SessionState::kClosed, kExpired or
 /// kAuthFailed has been reached: close() it, or drop every handle and let the context run. A
-/// blocking call from a thread that runs the context fails with kWouldDeadlock.
-[[nodiscard]] LATCHKEY_EXPORT Result<Session> start(asio::io_context& context,
-                                                    std::string_view connect,
-                                                    SessionOptions options = {});
+/// blocking call from a thread that runs the context fails with kWouldDeadlock. The program and the
+/// library must be compiled with the same version of Asio and the same of its switches; otherwise
+/// this fails with kInvalidOption.
+[[nodiscard]] inline Result<Session> start(asio::io_context& context, std::string_view connect,
+                                           SessionOptions options = {}) {
+  return detail::start_on(context, detail::kAsioKind, connect, std::move(options));
+}
 
 namespace detail {
 

@@ -81,10 +81,9 @@ class LATCHKEY_EXPORT Lease {
 
   /// Stop is requested when the lock is lost: at the latest when the lease runs out by the local
   /// clock, before the server can give the lock to anybody else. Not requested by release().
-  /// Callbacks run on a thread of the session's executor, and the signal is no earlier than that
-  /// executor: with one of your own that is blocked, look at state(), which asks nobody. After a
-  /// loss by the clock the lock passes on when the callbacks have returned, or after a session
-  /// time-out.
+  /// Callbacks run on a thread of the library, never on SessionOptions::executor, and wait for no
+  /// other user code. After a loss by the clock the lock passes on when the callbacks have
+  /// returned, or after a session time-out.
   [[nodiscard]] std::stop_token lost() const noexcept;
 
   /// Asks the service whether the lock is still ours: a round trip through its leader, so the
@@ -108,7 +107,8 @@ class LATCHKEY_EXPORT Lease {
   [[nodiscard]] Result<void> guard(Multi& multi) const;
 
   /// Stop is requested when somebody asks us to let go: revoke(), or Curator's Revoker. It is a
-  /// wish; the lock stays ours until we release it. The first call starts to listen.
+  /// wish; the lock stays ours until we release it. The first call starts to listen. Callbacks run
+  /// as those of lost().
   [[nodiscard]] std::stop_token release_requested() const;
 
   /// Ends the hold now; does not wait for the server. Calling it again does nothing.

@@ -20,7 +20,7 @@ namespace latchkey::net {
 namespace {
 
 Executor default_executor() {
-  return [](std::function<void()> task) { CallbackPool::shared().post(std::move(task)); };
+  return [](std::function<void()> task) { CallbackPool::callbacks().post(std::move(task)); };
 }
 
 // A ring that nobody wants any more costs the I/O thread a wake-up, to put it off costs a system
@@ -191,8 +191,8 @@ void Driver::post_in_order(std::function<void()> task) {
 
 void Driver::post(std::function<void()> task) { posted_.push_back(std::move(task)); }
 
-void Driver::post_apart(std::function<void()> task) {
-  CallbackPool::shared().post(std::move(task));
+void Driver::post_signal(std::function<void()> task) {
+  CallbackPool::signals().post(std::move(task));
 }
 
 void Driver::wait_for_timer() {

@@ -58,7 +58,7 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   void leave(Task& task) override LATCHKEY_EXCLUDES(mutex_);
   void post_in_order(std::function<void()> task) override LATCHKEY_REQUIRES(mutex_);
   void post(std::function<void()> task) override LATCHKEY_REQUIRES(mutex_);
-  void post_apart(std::function<void()> task) override;
+  void post_signal(std::function<void()> task) override;
   [[nodiscard]] bool is_forked() const noexcept override;
   [[nodiscard]] bool is_own_thread() const noexcept override;
   bool wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> block,

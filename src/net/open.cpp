@@ -1,8 +1,10 @@
+#include <array>
 #include <system_error>
 #include <utility>
 
 #include "latchkey/asio.hpp"
 #include "latchkey/session.hpp"
+#include "net/callback_pool.hpp"
 #include "net/driver.hpp"
 #include "net/io_thread.hpp"
 #include "session/operations.hpp"
@@ -15,10 +17,26 @@ constexpr std::size_t kLeastFrame = 1'024;
 
 Error invalid(const std::string& what) { return Error(Code::kInvalidOption, what); }
 
+/// "Asio 1.22.1 with epoll and threads".
+std::string describe(const detail::AsioKind& kind) {
+  constexpr std::array<std::string_view, 3> kReactors = {"select or another reactor", "epoll",
+                                                         "io_uring"};
+  std::string text = "Asio " + std::to_string(kind.version / 100'000) + '.' +
+                     std::to_string(kind.version / 100 % 1'000) + '.' +
+                     std::to_string(kind.version % 100) + " with ";
+  const auto reactor = static_cast<std::size_t>(kind.reactor);
+  text += reactor < kReactors.size() ? kReactors[reactor] : "an unknown reactor";
+  return text + (kind.threads != 0 ? " and threads" : " and without threads");
+}
+
 Result<void> check(const SessionOptions& options) {
   using std::chrono::milliseconds;
-  if (options.timeout < milliseconds(1) || options.timeout > milliseconds(INT32_MAX)) {
-    return invalid("timeout must be between 1 ms and 24 days");
+  const auto is_timeout = [](milliseconds value) {
+    return value >= milliseconds(1) && value <= milliseconds(INT32_MAX);
+  };
+  if (!is_timeout(options.timeout) ||
+      !is_timeout(options.least_timeout.value_or(options.timeout))) {
+    return invalid("timeout and least_timeout must be between 1 ms and 24 days");
   }
   if (options.retry.base < milliseconds(0) || options.retry.cap < options.retry.base ||
       !(options.retry.factor >= 1.0) || options.retry.count < 0) {
@@ -95,6 +113,9 @@ Result<Session> start_on(asio::io_context& context, std::string_view connect,
     tls = *loaded;
   }
   try {
+    // Here, where it can be said that one is not to be had.
+    static_cast<void>(net::IoThread::shared());
+    static_cast<void>(net::CallbackPool::signals());
     return Session(net::Driver::start(context, std::move(*parsed), std::move(options),
                                       std::move(tls), linger));
   } catch (const std::system_error& error) {
@@ -113,9 +134,14 @@ Result<Session> Session::start(std::string_view connect, SessionOptions options)
   }
 }
 
-Result<Session> start(asio::io_context& context, std::string_view connect, SessionOptions options) {
+Result<Session> detail::start_on(asio::io_context& context, const AsioKind& kind,
+                                 std::string_view connect, SessionOptions options) {
+  if (kind != kAsioKind) {
+    return invalid("the io_context is that of " + describe(kind) + ", and the library has " +
+                   describe(kAsioKind) + ": compile both with the same Asio and switches");
+  }
   // Who runs it, and whether it does so at the moment, is the user's affair.
-  return start_on(context, connect, std::move(options), session::Linger::kNo);
+  return latchkey::start_on(context, connect, std::move(options), session::Linger::kNo);
 }
 
 Result<Session> Session::open(std::string_view connect, SessionOptions options, Deadline deadline) {

@@ -169,7 +169,7 @@ class Election::Candidate final : public recipes::Claimant,
   void carry_out(const candidacy::EndTerm& end) {
     ending_ = Ending{over_, end.term};
     // Whoever leads inside on_change may be all that the user's executor can run.
-    host_->post_apart(
+    host_->post_signal(
         [self = shared_from_this(), ending = *ending_] { self->request_stop(ending); });
     set_timer(machine_->timeout(), candidacy::Told{end.term});
   }
@@ -246,7 +246,12 @@ class Election::Candidate final : public recipes::Claimant,
   /// Any thread. Whoever makes the request runs the callbacks, and so knows when they have
   /// returned.
   void request_stop(const Ending& ending) {
-    if (ending.over.request_stop()) enter(candidacy::Told{ending.term});
+    bool told = false;
+    {
+      const session::TellingLoss here(*host_);
+      told = ending.over.request_stop();
+    }
+    if (told) enter(candidacy::Told{ending.term});
   }
 
   [[nodiscard]] Error error_of(Code code) const {

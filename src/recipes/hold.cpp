@@ -69,14 +69,17 @@ void Hold::lost(Code, std::function<void()> told) {
   }
   auto host = shared_host_.lock();
   if (!host) return told();  // Nobody is left who could hear it.
-  host_.post([self = shared_from_this(), host = std::move(host), told = std::move(told)] {
-    if (!base::mutated(base::Mutant::kLossUntold)) self->lost_.request_stop();
+  host_.post_signal([self = shared_from_this(), host = std::move(host), told = std::move(told)] {
+    if (!base::mutated(base::Mutant::kLossUntold)) {
+      const session::TellingLoss here(*host);
+      self->lost_.request_stop();
+    }
     host->enter([&](session::Machine&, Instant) { told(); });
   });
 }
 
 void Hold::asked_to_let_go() {
-  host_.post([source = asked()] { source.request_stop(); });
+  host_.post_signal([source = asked()] { source.request_stop(); });
 }
 
 const std::stop_source& Hold::asked() {

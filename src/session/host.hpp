@@ -45,9 +45,9 @@ class Host {
   virtual void post_in_order(std::function<void()> task) = 0;
   /// As post_in_order(), but neither waiting for nor holding up other user code.
   virtual void post(std::function<void()> task) = 0;
-  /// As post(), on a thread of the library's even if the user has an executor: for what user code
-  /// on that executor may be waiting for.
-  virtual void post_apart(std::function<void()> task) { post(std::move(task)); }
+  /// For what tells user code to stop: on a thread of the library's, even if the user has an
+  /// executor, and waiting neither for other user code nor for a thread that is yet to be made.
+  virtual void post_signal(std::function<void()> task) { post(std::move(task)); }
 
   /// Is this a forked child of the process that opened the session? Then nothing here works (H53).
   [[nodiscard]] virtual bool is_forked() const noexcept = 0;
@@ -65,6 +65,22 @@ class Host {
 
   [[nodiscard]] virtual const View& view() const noexcept = 0;
   [[nodiscard]] virtual const SessionOptions& options() const noexcept = 0;
+};
+
+/// While it lives the calling thread runs callbacks for a loss of this session. A close() from
+/// there does not wait for them to return.
+class TellingLoss {
+ public:
+  explicit TellingLoss(const Host& host) : before_(std::exchange(current_, &host)) {}
+  ~TellingLoss() { current_ = before_; }
+  TellingLoss(const TellingLoss&) = delete;
+  TellingLoss& operator=(const TellingLoss&) = delete;
+
+  [[nodiscard]] static bool is_here(const Host& host) { return current_ == &host; }
+
+ private:
+  static inline thread_local const Host* current_ = nullptr;
+  const Host* const before_;
 };
 
 /// What a host makes its machine with, and the hooks it lets the machine deliver to: the user's, by
