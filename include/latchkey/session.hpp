@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -128,6 +129,11 @@ struct SessionOptions {
   /// What to ask the server for; it may grant more or less, see Session::timeout(). A dead holder's
   /// lock passes on after about this time.
   std::chrono::milliseconds timeout{10'000};
+  /// The smallest time-out that any server of the ensemble grants to this session. To be set where
+  /// servers have different limits, or get lower ones while the session lives: a handshake whose
+  /// answer is lost counts with it. Default: what has been granted to this session so far, because
+  /// all servers grant the same. See docs/guarantees.md.
+  std::optional<std::chrono::milliseconds> least_timeout = {};
   std::string chroot = {};  ///< As in the connect string; setting both is an error.
   AfterDeath after_death = AfterDeath::kEndsAtOnce;
   RetryPolicy retry = {};
@@ -155,8 +161,10 @@ struct SessionOptions {
   std::function<void(SessionState)> on_state = {};
   std::function<void(const OperationReport&)> on_operation = {};
   std::function<void(LogLevel, std::string_view)> log = {};
-  /// Where callbacks run; by default threads of Latchkey's own. A call of it may still be under way
-  /// when the last callback has run, so let it share whatever it uses. It must not throw.
+  /// Where callbacks run; by default threads of Latchkey's own. What tells user code to stop always
+  /// comes on such a thread: Lease::lost(), Lease::release_requested(), ElectionNews::over. A call
+  /// of it may still be under way when the last callback has run, so let it share whatever it uses.
+  /// It must not throw.
   Executor executor = {};
 };
 

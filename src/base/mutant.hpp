@@ -49,8 +49,10 @@ enum class Mutant : std::uint8_t {
   kGuardWithoutCheck,  ///< What is written under guard is not tied to the entry (H93).
   kAnyFarewell,        ///< Whoever said farewell, it was my neighbour (H72).
   kGapIgnored,         ///< Nobody can have come since the list that was left to us (H72).
+  kLongerGrant,        ///< The newest grant counts, however small one before it was (H15).
+  kNoHandshakeDoubt,   ///< A handshake without an answer was not carried out (H15).
 };
-inline constexpr std::size_t kMutants = 37;
+inline constexpr std::size_t kMutants = 39;
 
 inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "neighbour-left",
@@ -88,7 +90,9 @@ inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "no-delay",
                                                                         "guard-without-check",
                                                                         "any-farewell",
-                                                                        "gap-ignored"};
+                                                                        "gap-ignored",
+                                                                        "longer-grant",
+                                                                        "no-handshake-doubt"};
 
 #ifdef LATCHKEY_MUTANTS
 /// The mistake that is being made, in the whole process.

@@ -22,9 +22,13 @@ void announce_loss(session::Machine& machine, Claimant& claimant, Code code,
     session::Timers::Id timer = 0;
   };
   const auto notice = std::make_shared<Notice>(Notice{.told = std::move(told)});
+  machine.begin_telling();
   const auto pass_on = [&machine, notice] {
     machine.timers().cancel(notice->timer);
-    if (const auto first = std::exchange(notice->told, {})) first();
+    const auto first = std::exchange(notice->told, {});
+    if (!first) return;
+    first();
+    machine.end_telling();
   };
   notice->timer = machine.timers().add(machine.now() + machine.timeout(), pass_on);
   claimant.lost(code, pass_on);

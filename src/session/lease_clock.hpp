@@ -21,12 +21,20 @@ namespace latchkey::session {
 /// more if we were idle or stopped: what was really sent counts, not what was planned (H13). A
 /// hundredth more is left for clocks that run at different speeds. models/lease.pml has the proof.
 ///
+/// A handshake gives the session the time-out that its server grants, before the answer leaves. The
+/// answer may be lost, the server's touch may reach the leader long after the client has moved on,
+/// and a new leader gives the time-out that is on record. So the smallest one that any server may
+/// have granted counts for the rest of the session (H15).
+///
 /// Thread safety: one thread at a time.
 class LeaseClock {
  public:
-  /// A server has granted `timeout` in answer to a greeting sent at `asked`; the leader has touched
-  /// the session for it. After a move to a server with another limit the smaller of the last two
-  /// counts until something was proven under the new one (H15).
+  /// No server grants less than `least`, or less than it has granted before.
+  explicit LeaseClock(Duration least = Duration::max()) : least_(least) {}
+
+  /// A handshake for the session was sent. It is in doubt until granted().
+  void asked(Instant now);
+  /// A server has granted `timeout` in answer to the handshake sent at `asked`.
   void granted(Duration timeout, Instant asked);
 
   /// Something was sent on the present connection: whatever it is, it keeps the session alive.
@@ -39,11 +47,11 @@ class LeaseClock {
   void proven(Instant sent);
 
   /// The session counts as held until here; Instant::min() before the first proof.
-  [[nodiscard]] Instant deadline() const { return deadline_; }
+  [[nodiscard]] Instant deadline() const;
   /// From here on the next proof is overdue.
   [[nodiscard]] Instant suspect_at() const { return suspect_at_; }
   /// The pause between two proving heartbeats of a session that is well.
-  [[nodiscard]] Duration heartbeat() const { return effective() / 6; }
+  [[nodiscard]] Duration heartbeat() const { return timeout_ / 6; }
   /// When the next one is due if the last was sent then. A lease that would end before two
   /// heartbeats, as after a silence, is proven halfway; one that is over is in no hurry.
   [[nodiscard]] Instant next_heartbeat(Instant last) const;
@@ -61,7 +69,8 @@ class LeaseClock {
     Duration length;
   };
 
-  [[nodiscard]] Duration effective() const { return std::min(timeout_, previous_); }
+  /// From `since` on the session may be worth no more than `timeout`.
+  void count_with(Duration timeout, Instant since);
   /// The longest round trip of a request that may have come after the leader's last touch, for a
   /// proof sent then.
   [[nodiscard]] Duration longest_trip(Instant sent) const;
@@ -69,8 +78,9 @@ class LeaseClock {
   [[nodiscard]] Duration longest_pause(Instant sent, Duration round_trip) const;
   [[nodiscard]] Instant deadline_of(Instant sent, Duration round_trip, Duration pause) const;
 
-  Duration timeout_{};
-  Duration previous_ = Duration::max();
+  const Duration least_;
+  Duration timeout_ = Duration::max();  ///< The smallest that may have been granted so far.
+  Instant in_doubt_since_ = Instant::max();
   Instant last_sent_ = Instant::min();
   std::vector<Pause> pauses_;  ///< Longer than a heartbeat, of the last time-out or so.
 

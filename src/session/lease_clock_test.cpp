@@ -172,38 +172,101 @@ TEST_F(LeaseClockTest, ANewConnectionWithTheSameTimeOutTakesNothingAway) {
   EXPECT_EQ(clock.deadline(), kStart + kFull);
 }
 
-TEST_F(LeaseClockTest, H15_AShorterTimeOutShortensTheLeaseByTheSameRule) {
-  clock.granted(kT, kStart);
-  prove(kStart, milliseconds(500));
-
-  clock.granted(kT / 2, kStart + seconds(1));
-
-  EXPECT_EQ(clock.deadline(), kStart + kFull / 2 - milliseconds(500));
-  EXPECT_EQ(clock.heartbeat(), kT / 12);
-}
-
-TEST_F(LeaseClockTest, H15_ALongerTimeOutWaitsForAProof) {
+TEST_F(LeaseClockTest, H15_AShorterTimeOutCountsFromItsHandshake) {
   clock.granted(kT, kStart);
   prove(kStart);
 
+  clock.granted(kT / 12, kStart + seconds(1));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(1) + milliseconds(990));
+  EXPECT_EQ(clock.heartbeat(), Duration(kT) / 72);
+}
+
+TEST_F(LeaseClockTest, H15_AShorterTimeOutThatEndsLaterTakesNothingAway) {
+  clock.granted(kT, kStart);
+  prove(kStart);
+
+  clock.granted(kT / 2, kStart + seconds(2));
+
+  EXPECT_EQ(clock.deadline(), kStart + kFull);
+}
+
+TEST_F(LeaseClockTest, H15_ALongerTimeOutNeverCounts) {
+  clock.granted(kT, kStart);
+  prove(kStart);
   clock.granted(2 * kT, kStart + seconds(1));
   EXPECT_EQ(clock.deadline(), kStart + kFull);
+
   prove(kStart + seconds(1));
-  EXPECT_EQ(clock.deadline(), kStart + seconds(1) + kFull) << "the smaller of the last two";
   prove(kStart + seconds(2));
 
-  EXPECT_EQ(clock.deadline(), kStart + seconds(2) + 2 * kFull);
+  EXPECT_EQ(clock.deadline(), kStart + seconds(2) + kFull)
+      << "a touch of the server before it may still be on its way";
 }
 
-TEST_F(LeaseClockTest, H15_OfSeveralUnprovenTimeOutsTheSmallestCounts) {
+TEST_F(LeaseClockTest, H15_AHandshakeInDoubtCountsWithTheLeastTimeOut) {
+  LeaseClock careful{seconds(4)};
+  careful.granted(kT, kStart);
+  careful.proven(kStart);
+  EXPECT_EQ(careful.deadline(), kStart + kFull);
+
+  careful.asked(kStart + seconds(1));
+
+  EXPECT_EQ(careful.deadline(), kStart + seconds(1) + milliseconds(3'960));
+  careful.granted(kT, kStart + seconds(1));
+  EXPECT_EQ(careful.deadline(), kStart + kFull) << "answered: no doubt";
+}
+
+TEST_F(LeaseClockTest, H15_OfSeveralHandshakesInDoubtTheFirstCounts) {
+  LeaseClock careful{seconds(4)};
+  careful.granted(kT, kStart);
+  careful.proven(kStart);
+
+  careful.asked(kStart + seconds(1));
+  careful.asked(kStart + seconds(3));
+
+  EXPECT_EQ(careful.deadline(), kStart + seconds(1) + milliseconds(3'960));
+}
+
+TEST_F(LeaseClockTest, H15_AfterALostHandshakeTheLeastTimeOutCountsForGood) {
+  LeaseClock careful{seconds(4)};
+  careful.granted(kT, kStart);
+  careful.proven(kStart);
+  careful.asked(kStart + seconds(1));
+  careful.asked(kStart + seconds(2));
+
+  careful.granted(kT, kStart + seconds(2));
+  EXPECT_EQ(careful.deadline(), kStart + seconds(1) + milliseconds(3'960));
+  careful.proven(kStart + seconds(10));
+
+  EXPECT_EQ(careful.heartbeat(), Duration(seconds(4)) / 6);
+  EXPECT_LT(careful.deadline(), kStart + seconds(10) + seconds(4));
+}
+
+TEST_F(LeaseClockTest, H15_WhereAllServersGrantTheSameALostHandshakeCostsNothing) {
   clock.granted(kT, kStart);
   prove(kStart);
-  clock.granted(kT / 2, kStart);
-  clock.granted(2 * kT, kStart);
 
+  clock.asked(kStart + seconds(1));
+  EXPECT_EQ(clock.deadline(), kStart + kFull);
+  clock.asked(kStart + seconds(2));
+  clock.granted(kT, kStart + seconds(2));
+  EXPECT_EQ(clock.deadline(), kStart + kFull);
+  prove(kStart + seconds(3));
+
+  EXPECT_EQ(clock.deadline(), kStart + seconds(3) + kFull);
+}
+
+TEST_F(LeaseClockTest, H15_AHandshakeInDoubtCountsWithTheSmallestGrantBefore) {
+  clock.granted(kT / 4, kStart);
+  clock.granted(kT, kStart + seconds(1));
   prove(kStart + seconds(1));
+  const Instant before = clock.deadline();
+  EXPECT_LT(before, kStart + seconds(1) + kT / 4);
 
-  EXPECT_EQ(clock.deadline(), kStart + seconds(1) + kFull / 2);
+  clock.asked(kStart + seconds(2));
+
+  EXPECT_EQ(clock.deadline(), before);
 }
 
 }  // namespace

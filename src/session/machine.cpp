@@ -16,6 +16,7 @@ Machine::Machine(MachineOptions options, std::uint64_t seed, std::shared_ptr<Vie
       view_(std::move(view)),
       random_(seed),
       timeout_(options_.timeout),
+      lease_(options_.least_timeout ? Duration(*options_.least_timeout) : Duration::max()),
       order_(options_.endpoints),
       splitter_(options_.max_reply_bytes),
       xid_(options_.first_xid) {
@@ -493,7 +494,7 @@ void Machine::announce_end() {
 
 // Closing.
 
-void Machine::close(Instant deadline, Completion done, Instant now) {
+void Machine::close(Instant deadline, Completion done, Instant now, int own_tellings) {
   if (is_over()) {
     Outcome outcome;
     outcome.ok = end_ == Confirmed::kYes;
@@ -505,17 +506,31 @@ void Machine::close(Instant deadline, Completion done, Instant now) {
   }
   close_waiters_.push_back(std::move(done));
   close_until_ = std::min(close_until_, deadline);
-  if (closing_) return;
+  own_tellings_ = std::max(own_tellings_, own_tellings);
+  if (closing_) return send_close(now);
   closing_ = true;
   over_code_ = Code::kClosed;
   announce_end();
   pay_debts(now);
   for (const CallId id : std::exchange(queued_, {})) fail(id, Code::kClosed, {}, now);
   if (session_id_ == 0) return end(SessionState::kClosed, Code::kClosed, Confirmed::kYes, now);
+  if (phase_ == Phase::kWaiting) connect_at_ = std::min(connect_at_, now);
+  notices_.emplace_back(CloseAnnounced{});
+}
+
+/// With the session its locks pass on, so holders hear of the end first (H09).
+void Machine::send_close(Instant now) {
+  if (!close_announced_ || tellings_ > own_tellings_ || is_over()) return;
+  close_announced_ = false;
   Call call{.op = Op::kCloseSession, .resend = Resend::kUntilAnswered};
   wire::append_frame(call.frame, wire::RequestHeader{0, Op::kCloseSession});
   submit(std::move(call), now);
-  if (phase_ == Phase::kWaiting) connect_at_ = std::min(connect_at_, now);
+}
+
+void Machine::end_telling() {
+  LATCHKEY_ASSERT(tellings_ > 0);
+  --tellings_;
+  send_close(now_);
 }
 
 // Delivery.
@@ -565,6 +580,9 @@ void Machine::deliver(const Hooks& hooks) {
       if (hooks.log) hooks.log(logged->level, std::move(logged->text));
     } else if (auto* tiding = std::get_if<ForMembers>(&notice)) {
       tell(*tiding);
+    } else {
+      close_announced_ = true;
+      send_close(now_);
     }
   }
   // Their memory is used again, unless it was an unusual lot.

@@ -93,6 +93,7 @@ struct LastWord {
 
 struct MachineOptions {
   std::chrono::milliseconds timeout{10'000};
+  std::optional<std::chrono::milliseconds> least_timeout;
   std::vector<Credential> credentials;
   std::size_t endpoints = 1;
   std::vector<std::string> endpoint_names;  ///< For messages; may be left out.
@@ -159,8 +160,9 @@ class Machine {
   /// Ends the session: every request not yet sent fails, the server is told, for which one more try
   /// to reach it is made at once (H25). `done` comes with the server's word, or with kTimedOut at
   /// the deadline; the session is over then all the same. However it ends, it ends as kClosed. If
-  /// it was over before without the server's word, `done` hears what ended it.
-  void close(Instant deadline, Completion done, Instant now);
+  /// it was over before without the server's word, `done` hears what ended it. Of the losses that
+  /// are being told, `own_tellings` wait for this very close.
+  void close(Instant deadline, Completion done, Instant now, int own_tellings = 0);
 
   // What recipes want.
 
@@ -197,6 +199,10 @@ class Machine {
   void unwatch(CallId setter, Instant now);
   /// Drops it on this side only: the node is about to be deleted and takes the server's with it.
   void forget_watch(CallId setter);
+  /// A member tells its holder of a loss, from begin to end. A close is sent to the server when
+  /// nothing is being told any more.
+  void begin_telling() { ++tellings_; }
+  void end_telling();
   Timers& timers() { return timers_; }
   /// What recipes of this session share, by a name of their choice, for as long as one of them has
   /// it.
@@ -321,7 +327,9 @@ class Machine {
     MemberId last;
     Tiding tiding;
   };
-  using Notice = std::variant<Finished, Fired, StateChanged, Logged, ForMembers>;
+  /// Members have been told that the session is closed, and have begun to tell their holders.
+  struct CloseAnnounced {};
+  using Notice = std::variant<Finished, Fired, StateChanged, Logged, ForMembers, CloseAnnounced>;
 
   // Connection (machine_connection.cpp).
   void dial(Instant now);
@@ -345,6 +353,8 @@ class Machine {
   void settle(const Flight& flight, const wire::ReplyHeader& header, Reply reply, std::size_t bytes,
               Instant now);
   void settle_watch(Pending& pending, wire::Err err, Instant now);
+  /// A request for it was answered; if it is sent again, it is expected again.
+  void expect_watch_no_more(const Pending& pending);
   /// The server has spoken: this connection is good for something.
   void heard();
   [[nodiscard]] static std::optional<Reply> decode_reply(wire::Op op, std::string_view body);
@@ -393,6 +403,7 @@ class Machine {
   void tell_members(Tiding tiding);
   void tell(const ForMembers& tiding);
   void announce_end();
+  void send_close(Instant now);
   void change_state(SessionState state);
   void publish_lease();
   void log(LogLevel level, std::string text);
@@ -471,6 +482,9 @@ class Machine {
   bool closing_ = false;
   Confirmed end_ = Confirmed::kNo;  ///< Has the server confirmed the end?
   bool end_announced_ = false;
+  int tellings_ = 0;
+  int own_tellings_ = 0;  ///< Of these wait for the close themselves.
+  bool close_announced_ = false;
   Instant close_until_ = Instant::max();
   std::vector<Completion> close_waiters_;
 

@@ -280,5 +280,48 @@ TEST(MachineClose, FramesBehindTheLastAnswerAreNotRead) {
   EXPECT_EQ(rig.hang_ups, 1);
 }
 
+TEST(MachineClose, H09_TheServerHearsOfItWhenEveryLossHasBeenTold) {
+  Rig rig;
+  rig.open();
+  rig.machine.begin_telling();
+  rig.machine.begin_telling();
+
+  const Sent closed = rig.close(seconds(5));
+  EXPECT_THAT(rig.ops(), ElementsAre());
+  rig.machine.end_telling();
+  rig.settle();
+  EXPECT_THAT(rig.ops(), ElementsAre());
+  rig.machine.end_telling();
+  rig.settle();
+
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kCloseSession));
+  rig.answer();
+  EXPECT_TRUE(closed.ok());
+}
+
+TEST(MachineClose, H09_ACloseOutOfALossCallbackDoesNotWaitForThatCallback) {
+  Rig rig;
+  rig.open();
+  rig.machine.begin_telling();
+
+  rig.machine.close(rig.now + seconds(5), {}, rig.now, 1);
+  rig.settle();
+
+  EXPECT_THAT(rig.ops(), ElementsAre(Op::kCloseSession));
+}
+
+TEST(MachineClose, H09_ALossThatIsNotToldInTimeLeavesTheNodesToTheTimeOut) {
+  Rig rig;
+  rig.open();
+  rig.machine.begin_telling();
+
+  const Sent closed = rig.close(seconds(2));
+  rig.leap(seconds(2));
+
+  EXPECT_EQ(closed.code(), Code::kTimedOut);
+  EXPECT_THAT(rig.ops(), ElementsAre());
+  rig.machine.end_telling();
+}
+
 }  // namespace
 }  // namespace latchkey::session

@@ -57,6 +57,9 @@ void Machine::transport_up(Instant now) {
        password_},
       wire::Handshake::kWithReadOnly);
   last_sent_ = now;
+  if (session_id_ == 0) return;
+  lease_.asked(now);
+  publish_lease();
 }
 
 void Machine::transport_down(const std::string& why, Code kind, Instant now) {

@@ -209,6 +209,7 @@ void Machine::handle_reply(const wire::ReplyHeader& header, std::string_view bod
   if (err == Err::kSessionExpired) announce_end();
   const bool owed = pending != nullptr && pending->call.resend == Resend::kUntilAnswered;
   if (owed && flight.op != Op::kCloseSession && !is_final(header.err)) {
+    expect_watch_no_more(*pending);
     return owe_again(flight.id, now + options_.retry.cap);
   }
   if (flight.debt != 0) {
@@ -288,11 +289,16 @@ void Machine::settle(const Flight& flight, const wire::ReplyHeader& header, Repl
   wake_room_waiters(now);
 }
 
+void Machine::expect_watch_no_more(const Pending& pending) {
+  if (!pending.call.watch) return;
+  const auto coming = coming_watches_.find({pending.call.watch->on, pending.call.path});
+  if (coming != coming_watches_.end() && --coming->second == 0) coming_watches_.erase(coming);
+}
+
 void Machine::settle_watch(Pending& pending, Err err, Instant now) {
   WatchWish& wish = *pending.call.watch;
   const std::string& path = pending.call.path;
-  const auto coming = coming_watches_.find({wish.on, path});
-  if (coming != coming_watches_.end() && --coming->second == 0) coming_watches_.erase(coming);
+  expect_watch_no_more(pending);
 
   WatchOn on = wish.on;
   bool is_set = err == Err::kOk;

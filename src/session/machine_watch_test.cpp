@@ -498,5 +498,19 @@ TEST_F(MachineWatch, WatchersHearOfTheEndOfTheSession) {
   EXPECT_EQ(rig.machine.watch_count(), 0U);
 }
 
+TEST_F(MachineWatch, H29_AWatchWhoseReadWasThrottledIsTakenBackLikeAnyOther) {
+  Call call = get_call("/a", rig.watcher());
+  call.resend = Resend::kUntilAnswered;
+  const Sent sent = rig.submit(std::move(call));
+  rig.answer(Err::kThrottled);
+  rig.pass(seconds(2));
+  ASSERT_THAT(rig.ops(), ElementsAre(Op::kGetData));
+  rig.answer();
+
+  unwatch(sent);
+
+  EXPECT_THAT(removals(rig), ElementsAre(std::pair("/a", WatcherType::kData)));
+}
+
 }  // namespace
 }  // namespace latchkey::session

@@ -18,6 +18,7 @@ MachineOptions machine_options(const ConnectString& connect, const SessionOption
     }
   }
   return {.timeout = options.timeout,
+          .least_timeout = options.least_timeout,
           .credentials = options.credentials,
           .endpoints = connect.endpoints.size(),
           .endpoint_names = std::move(names),
@@ -217,7 +218,8 @@ Result<void> Session::close(Deadline deadline) {
   base::Slot<session::Outcome> slot;
   host_->enter([&](Machine& machine, Instant now) {
     machine.close(
-        deadline.at(), [&](session::Outcome&& outcome) { slot.set(std::move(outcome)); }, now);
+        deadline.at(), [&](session::Outcome&& outcome) { slot.set(std::move(outcome)); }, now,
+        session::TellingLoss::is_here(*host_) ? 1 : 0);
   });
   const session::Outcome outcome = session::wait_for(*host_, slot, deadline);
   if (outcome.ok) return {};

@@ -61,7 +61,12 @@ void Follower::take_greeting(LinkId link, Front& front, std::string_view frame) 
   if (!greeting || greeting->message.last_zxid_seen > tree_->applied_zxid()) return close(link);
   front.reattaches = greeting->message.session_id != 0;
   front.state = Front::State::kAttaching;
-  forward(link, frame);
+  wire::ConnectRequest request = greeting->message;
+  if (request.timeout_ms <= longest_timeout_.count()) return forward(link, frame);
+  request.timeout_ms = static_cast<std::int32_t>(longest_timeout_.count());
+  std::string limited;
+  wire::append_connect_request(limited, request, greeting->form);
+  forward(link, std::string_view(limited).substr(4));
 }
 
 void Follower::take_request(LinkId link, Front& front, std::string_view frame) {
@@ -165,7 +170,14 @@ void Follower::advance_all() {
 }
 
 void Follower::hung_up(LinkId link) {
-  if (fronts_.erase(link) == 0) return;
+  const Front* front = find(link);
+  if (front == nullptr) return;
+  const bool limited = longest_timeout_ != std::chrono::milliseconds::max();
+  if (limited && front->session != 0) {
+    late_touches_[front->session] = front->timeout;
+    touch_later();
+  }
+  fronts_.erase(link);
   tree_->drop_watches(link);
   if (deposed_) return;
   up_.put([this, link] { leader_.take_hang_up(link); });
@@ -210,6 +222,7 @@ void Follower::take_bytes_of_leader(LinkId link, const std::string& bytes, std::
       const auto greeting = wire::decode_connect_response(*frame);
       LATCHKEY_ASSERT(greeting.has_value());
       front->session = greeting->message.session_id;
+      front->timeout = std::chrono::milliseconds(greeting->message.timeout_ms);
       wire::Writer{front->greeting}(static_cast<std::int32_t>(frame->size()));
       front->greeting += *frame;
       // A new session's first record has to be here; an old one's is, or its client would have
@@ -328,6 +341,9 @@ void Follower::touch_later() {
       if (!std::exchange(front.touched, false) || front.moved) continue;
       up_.put([this, touched = link] { leader_.take_touch(touched); });
     }
+    for (const auto& [session, timeout] : std::exchange(late_touches_, {})) {
+      up_.put([this, session, timeout] { leader_.take_late_touch(session, timeout); });
+    }
   });
 }
 
@@ -431,6 +447,7 @@ void Follower::crash(Tell clients_hear) {
   joined_ = false;
   deposed_ = false;
   touching_ = false;
+  late_touches_.clear();
   up_.drop();
   down_.drop();
   process().die();

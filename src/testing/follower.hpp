@@ -57,6 +57,8 @@ class Follower final : public Server {
   // The world's.
 
   void set_lag(std::size_t records);
+  /// It grants no more than this from now on, as if its configuration were another one.
+  void limit_timeouts(std::chrono::milliseconds most) { longest_timeout_ = most; }
   /// Nothing passes between it and the leader. False: nothing did before.
   [[nodiscard]] bool part();
   void rejoin();
@@ -108,6 +110,7 @@ class Follower final : public Server {
     std::string greeting;              ///< The leader's, not yet shown.
     std::uint64_t greeting_needs = 0;  ///< Records that must have been applied first.
     tree::SessionId session = 0;
+    std::chrono::milliseconds timeout{};  ///< As granted.
     std::vector<tree::Identity> identities;
     std::deque<Item> items;
     bool touched = false;  ///< Heard of since the leader was last told.
@@ -159,6 +162,10 @@ class Follower final : public Server {
   bool applying_ = false;
   bool touching_ = false;
   std::map<LinkId, Front> fronts_;
+  std::chrono::milliseconds longest_timeout_ = std::chrono::milliseconds::max();
+  /// Heard of on connections that are gone since the leader was last told. Left out where all
+  /// servers grant the same, for there it only keeps a session longer.
+  std::map<tree::SessionId, std::chrono::milliseconds> late_touches_;
 };
 
 }  // namespace latchkey::testing

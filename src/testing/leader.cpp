@@ -148,6 +148,12 @@ void Leader::take_touch(LinkId link) {
   if (is_up()) received(link, {});
 }
 
+void Leader::take_late_touch(tree::SessionId session, std::chrono::milliseconds timeout) {
+  if (!is_up()) return;
+  service_->touch(session, timeout, moment());
+  carry_out();
+}
+
 void Leader::take_hang_up(LinkId link) {
   if (is_up()) hung_up(link);
 }

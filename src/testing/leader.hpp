@@ -88,6 +88,8 @@ class Leader final : public Server {
 
   void take_from(Follower& follower, LinkId link, std::string_view bytes);
   void take_touch(LinkId link);
+  /// The session was alive at a follower it has left since, which had granted it this time-out.
+  void take_late_touch(tree::SessionId session, std::chrono::milliseconds timeout);
   void take_hang_up(LinkId link);
   [[nodiscard]] std::vector<tree::Identity> identities_of(LinkId link) const;
   void forget(const Follower& follower);

@@ -165,9 +165,10 @@ void World::age(const std::string& directory, std::int32_t creates) {
   leader_->age(directory, creates);
 }
 
-void World::limit_timeouts(std::chrono::milliseconds most) {
+void World::limit_timeouts(std::size_t server, std::chrono::milliseconds most) {
   if (most < options_.service.max_session_timeout) counted(Fault::kTimeouts);
-  leader_->limit_timeouts(most);
+  if (server == 0) return leader_->limit_timeouts(most);
+  followers_.at(server - 1)->limit_timeouts(most);
 }
 
 void World::depose(std::size_t follower, Duration linger) {

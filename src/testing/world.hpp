@@ -150,8 +150,9 @@ class World {
   void restore(const std::map<std::string, std::string>& files);
   /// When the leader next starts, so many nodes have been made in the directory, if it is there.
   void age(const std::string& directory, std::int32_t creates);
-  /// The longest session time-out granted by a leader that starts from now on.
-  void limit_timeouts(std::chrono::milliseconds most);
+  /// The longest session time-out that the server grants: a follower from now on, the leader from
+  /// its next start on.
+  void limit_timeouts(std::size_t server, std::chrono::milliseconds most);
   /// The disk: full from now on; the next sync fails; commits take so much longer for once.
   void fill_disk();
   void make_room();

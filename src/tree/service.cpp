@@ -71,6 +71,10 @@ void Service::receive(PeerId id, std::string_view bytes, Moment moment, Heard he
   pump(*peer, moment);
 }
 
+void Service::touch(SessionId session, std::chrono::milliseconds timeout, Moment moment) {
+  if (expiry_.deadline_of(session)) expiry_.add(session, timeout, moment.now);
+}
+
 void Service::feed(Peer& peer, std::string_view bytes) {
   if (peer.input == 0) peer.sends.start(now_);
   peer.sends.move(bytes.size(), now_);

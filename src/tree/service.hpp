@@ -110,6 +110,8 @@ class Service {
   /// is one, and nothing else.
   enum class Heard : std::uint8_t { kHere, kElsewhere };
   void receive(PeerId peer, std::string_view bytes, Moment moment, Heard heard = Heard::kHere);
+  /// Another server says that the session was alive, and which time-out it has granted to it.
+  void touch(SessionId session, std::chrono::milliseconds timeout, Moment moment);
   /// The connection is gone. Requests already accepted are carried out all the same.
   void disconnect(PeerId peer, Moment moment);
   /// Whether it makes sense to read from the connection now.

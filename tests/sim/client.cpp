@@ -323,6 +323,7 @@ void Client::open() {
   ++generation_;
   SessionOptions options;
   options.timeout = plan_.timeout;
+  if (plan_.least_timeout() < plan_.timeout) options.least_timeout = plan_.least_timeout();
   options.max_requests = plan_.max_requests;
   options.max_request_bytes = plan_.max_request_bytes;
   sessions_.push_back(world_.open(process_, std::move(options)));

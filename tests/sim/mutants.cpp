@@ -37,7 +37,7 @@ std::span<const Quarry> quarries() {
       {Mutant::kNoBeatDoubt, {kBelief}, play_lease_edges},
       {Mutant::kOwnTrip, {kBelief}, play_lease_edges},
       {Mutant::kNoDrift, {kBelief}, play_lease_edges},
-      {Mutant::kDirtyReads, {kDurable}, nullptr, 1},
+      {Mutant::kDirtyReads, {kDurable}, nullptr, 3},
       {Mutant::kLateEvent, {kWire}, nullptr, 1},
       {Mutant::kStaleReplay, {kReplay}, nullptr, 7},
       {Mutant::kProofNewsLost, {kAwake}, play_queue, 5'093},
@@ -48,6 +48,8 @@ std::span<const Quarry> quarries() {
       {Mutant::kGuardWithoutCheck, {kFence}, play_robbed_writer},
       {Mutant::kAnyFarewell, {kServerOrder}, nullptr, 18},
       {Mutant::kGapIgnored, {kServerOrder}, nullptr, 4},
+      {Mutant::kLongerGrant, {kBelief}, nullptr, 1'581, true},
+      {Mutant::kNoHandshakeDoubt, {kBelief}, nullptr, 701, true},
   }};
   return kAll;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "queue/counter.hpp"
+
 namespace latchkey::sim {
 namespace {
 
@@ -64,7 +66,9 @@ void Nemesis::stop() {
   stopped_ = true;
   world_.heal_everything();
   judge_.healed();
-  world_.limit_timeouts(plan_.world.service.max_session_timeout);
+  for (std::size_t i = 0; i < world_.servers(); ++i) {
+    world_.limit_timeouts(i, plan_.world.service.max_session_timeout);
+  }
   if (operator_) operator_->tidy_up();
 }
 
@@ -82,9 +86,39 @@ Client* Nemesis::any_client() {
   return alive.empty() ? nullptr : alive[world_.random().below(alive.size())];
 }
 
+/// Servers get limits of their own, for long or for a moment, and the client has to attach again.
+/// Its greeting is lost now and then, and now and then no server is within its reach right after.
+void Nemesis::regrant(Client& client) {
+  using std::chrono::milliseconds;
+  const auto often = [this] { return world_.random().below(2) == 0; };
+  const auto limit_all = [this](milliseconds most) {
+    for (std::size_t i = 0; i < world_.servers(); ++i) world_.limit_timeouts(i, most);
+  };
+  const auto most = std::chrono::floor<milliseconds>(draw(plan_.least_timeout(), plan_.timeout));
+  if (often()) {
+    world_.limit_timeouts(world_.random().below(world_.servers()), most);
+  } else {
+    limit_all(most);
+    after(1ms, 100ms, [this, limit_all] { limit_all(plan_.world.service.max_session_timeout); });
+  }
+  if (world_.random().below(8) == 0) return bring_down(Crash::kProcess, plan_.timeout);
+  if (often()) world_.drop_next(client.process(), Way::kReply, Op::kCreateSession);
+  world_.cut(client.host());
+  if (often()) return;
+  after(0us, 20ms, [this, &process = client.process()] {
+    for (std::size_t i = 0; i < world_.servers(); ++i) {
+      world_.partition(process, i, Silence::kBoth);
+    }
+    after(1ms, 2 * plan_.timeout, [this, &process] {
+      for (std::size_t i = 0; i < world_.servers(); ++i) world_.heal(process, i);
+    });
+  });
+}
+
 void Nemesis::strike() {
   const Fault fault = plan_.faults[world_.random().below(plan_.faults.size())];
   Client* const client = any_client();
+  if (plan_.regrants && client != nullptr && world_.random().below(2) == 0) return regrant(*client);
   switch (fault) {
     case Fault::kCut:
     case Fault::kPartition:
@@ -244,7 +278,7 @@ void Nemesis::strike_rarely() {
     }
     case Fault::kAge: return age();
     case Fault::kTimeouts:
-      world_.limit_timeouts(world_.random().below(2) == 0 ? plan_.timeout / 2 : 2 * plan_.timeout);
+      world_.limit_timeouts(0, plan_.timeout * (world_.random().below(2) == 0 ? 1 : 4) / 2);
       return bring_down(Crash::kProcess, plan_.timeout);
     default:
       if (!world_.leader().is_up()) return;
@@ -257,8 +291,7 @@ void Nemesis::strike_rarely() {
 void Nemesis::age() {
   const Site& site = plan_.sites[world_.random().below(plan_.sites.size())];
   const std::string directory = site.sort == Sort::kSemaphore ? site.path + "/leases" : site.path;
-  constexpr std::int32_t kLate = 1 << 30;
-  world_.age(directory, kLate - static_cast<std::int32_t>(world_.random().below(20)));
+  world_.age(directory, queue::kSpentFrom - static_cast<std::int32_t>(world_.random().below(20)));
   bring_down(Crash::kProcess, plan_.timeout);
 }
 

@@ -27,6 +27,7 @@ class Nemesis {
  private:
   void go_on();
   void start_rarities();
+  void regrant(Client& client);
   void strike();
   void strike_rarely();
   void age();

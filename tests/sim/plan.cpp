@@ -99,9 +99,7 @@ void draw_times(Plan& plan) {
   Draw draw(plan.seed, 3);
   plan.drifts = draw.chance(30);
   if (plan.world.followers == 0 || draw.chance(30)) return;
-  const bool is_halved =
-      std::ranges::find(plan.rare_faults, Fault::kTimeouts) != plan.rare_faults.end();
-  const std::chrono::milliseconds least = is_halved ? plan.timeout / 2 : plan.timeout;
+  const std::chrono::milliseconds least = plan.least_timeout();
   // Two ticks are the least time-out that is granted; a third of one is two heartbeats.
   plan.world.service.tick = draw.chance(50) ? least / 2 : least * 32 / 100;
   plan.world.service.min_session_timeout = 2 * plan.world.service.tick;
@@ -118,13 +116,29 @@ void draw_sizes(Plan& plan) {
   if (draw.chance(60) && !has_long_requests) plan.max_request_bytes = 600;
 }
 
+/// Servers with limits of their own, from a few ticks to the whole time-out.
+void draw_grants(Plan& plan) {
+  Draw draw(plan.seed, 9);
+  plan.regrants = true;
+  plan.world.followers = 1 + draw.below(2);
+  plan.world.service.tick = 100ms;
+  plan.timeout = 4s;
+  plan.world.service.min_session_timeout = plan.timeout / draw.any<int, 3>({2, 3, 4});
+  // Only who holds for long can believe for too long.
+  plan.long_hold_permille = 300;
+  plan.calm = {1ms, 1s};
+  if (plan.faults.empty()) plan.faults.push_back(Fault::kCut);
+}
+
 /// Rare paths inside the code. The seeds that were in lists before do not end with a nine, or later
-/// with a two, or with an eight behind an odd digit, so they mean what they did.
+/// with a two, with an eight behind an odd digit or with a one behind an even one, so they mean
+/// what they did.
 void draw_switches(Plan& plan) {
   if (plan.seed % 20 == 18) {
     plan.farewells = true;
     plan.clients += 3;  // It takes four of different sessions to see one.
   }
+  if (plan.seed % 20 == 1) draw_grants(plan);
   const std::uint64_t end = plan.seed % 10;
   if (end != 2 && end != 9) return;
   draw_sizes(plan);
@@ -135,6 +149,12 @@ void draw_switches(Plan& plan) {
 }
 
 }  // namespace
+
+std::chrono::milliseconds Plan::least_timeout() const {
+  if (regrants) return world.service.min_session_timeout;
+  const bool is_halved = std::ranges::find(rare_faults, Fault::kTimeouts) != rare_faults.end();
+  return is_halved ? timeout / 2 : timeout;
+}
 
 Plan draw_plan(std::uint64_t seed) {
   Plan plan = draw_unswitched_plan(seed);
@@ -217,6 +237,7 @@ std::string describe(const Plan& plan) {
   if (plan.max_request_bytes != usual.max_request_bytes) text += "; short requests";
   if (plan.relists) text += "; mutexes list on every wake";
   if (plan.farewells) text += "; farewells";
+  if (plan.regrants) text += "; grants of every size";
   if (plan.hurry_permille > 0) text += "; early time-outs";
   if (plan.twins) text += "; twins";
   if (!plan.rare_faults.empty()) text += "; rarely:";

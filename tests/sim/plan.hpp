@@ -71,9 +71,13 @@ struct Plan {
   bool farewells = false;            ///< Mutexes look for a farewell behind anybody (P9).
   std::uint32_t hurry_permille = 0;  ///< Of requests that end within a few round trips.
   bool twins = false;                ///< Some creates are carried out twice: see Twins.
+  bool regrants = false;             ///< Servers grant different time-outs, and greetings get lost.
   // Of each session.
   std::size_t max_requests = SessionOptions{}.max_requests;
   std::size_t max_request_bytes = SessionOptions{}.max_request_bytes;
+
+  /// The smallest that a server of this plan grants.
+  [[nodiscard]] std::chrono::milliseconds least_timeout() const;
 };
 
 [[nodiscard]] Plan draw_plan(std::uint64_t seed);

@@ -28,12 +28,14 @@ Plan plan_of(Scene::Setup& setup) {
   plan.world.service.min_session_timeout = 1s;
   plan.sites = std::move(setup.sites);
   plan.timeout = setup.timeout;
+  plan.regrants = setup.regrants;
   return plan;
 }
 
-SessionOptions with_timeout(std::chrono::milliseconds timeout) {
+SessionOptions options_of(const Plan& plan) {
   SessionOptions options;
-  options.timeout = timeout;
+  options.timeout = plan.timeout;
+  if (plan.regrants) options.least_timeout = plan.least_timeout();
   return options;
 }
 
@@ -41,7 +43,7 @@ SessionOptions with_timeout(std::chrono::milliseconds timeout) {
 
 Person::Person(const Stage& stage, std::size_t number, std::vector<std::size_t> servers)
     : process(stage.world.start_process(kNames.at(number))),
-      session(stage.world.open(process, with_timeout(stage.plan.timeout), std::move(servers))),
+      session(stage.world.open(process, options_of(stage.plan), std::move(servers))),
       stage_(stage),
       number_(number) {}
 

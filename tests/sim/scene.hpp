@@ -107,6 +107,7 @@ class Scene {
     std::chrono::milliseconds timeout{4'000};
     std::vector<std::size_t> servers_of_ann = {0};  ///< Everybody else talks to the leader.
     std::uint64_t seed = 1;
+    bool regrants = false;  ///< Sessions know that a server may grant a second and no more.
   };
   Scene() : Scene(Setup{}) {}
   explicit Scene(Setup setup);

@@ -178,8 +178,8 @@ TEST(Luck, InSomeSeedsEntriesHaveTwins) {
 TEST(Luck, TheSeedsOfTheOtherListsHaveNoSwitches) {
   const auto is_switched = [](const Plan& plan) {
     const SessionOptions usual;
-    return plan.relists || plan.farewells || plan.twins || plan.hurry_permille > 0 ||
-           plan.max_requests != usual.max_requests ||
+    return plan.relists || plan.farewells || plan.twins || plan.regrants ||
+           plan.hurry_permille > 0 || plan.max_requests != usual.max_requests ||
            plan.max_request_bytes != usual.max_request_bytes;
   };
 

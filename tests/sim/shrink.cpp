@@ -50,6 +50,7 @@ std::vector<Plan> smaller(const Plan& plan) {
   if (plan.guards) propose([](Plan& one) { one.guards = false; });
   if (plan.relists) propose([](Plan& one) { one.relists = false; });
   if (plan.farewells) propose([](Plan& one) { one.farewells = false; });
+  if (plan.regrants) propose([](Plan& one) { one.regrants = false; });
   if (plan.hurry_permille > 0) propose([](Plan& one) { one.hurry_permille = 0; });
   if (plan.twins) propose([](Plan& one) { one.twins = false; });
   if (plan.observes) propose([](Plan& one) { one.observes = false; });
