@@ -70,7 +70,7 @@ constexpr AsioKind kAsioKind {
 /// library must be compiled with the same version of Asio and the same of its switches; otherwise
 /// this fails with kInvalidOption.
 [[nodiscard]] inline Result<Session> start(asio::io_context& context, std::string_view connect,
-                                           SessionOptions options = {}) {
+                                           SessionOptions options = SessionOptions()) {
   return detail::start_on(context, detail::kAsioKind, connect, std::move(options));
 }
 

@@ -31,6 +31,10 @@ namespace latchkey::inline v0 {
 /// in the queue. An answer that nobody takes (a dropped future, a destroyed coroutine) lets go of
 /// the lock by itself.
 ///
+/// g++ 12 copies temporaries that stand in braces, and lambdas with captures, byte by byte within a
+/// co_await expression, which destroys them twice. Give those a name before the co_await: options
+/// in braces, the executor of on(). `co_await Mutex(session, "/a").lock_async(deadline)` is fine.
+///
 /// One request, one answer: to use one that was sent or moved from ends the process with a message.
 /// Ask the Lock for another. Thread safety: one thread at a time.
 class LATCHKEY_EXPORT LockRequest {
@@ -48,7 +52,7 @@ class LATCHKEY_EXPORT LockRequest {
   /// executor runs tasks at once. When the answer comes the call of the executor has returned, so
   /// what it stands on may go with the answer. Therefore an executor may run its task at once or
   /// hand it to another thread, but must not hand it over and then wait for it: neither would end.
-  /// What the callback throws is dropped.
+  /// What the callback throws goes to SessionOptions::on_exception.
   [[nodiscard]] LockRequest on(Executor executor) &&;
   /// One more way to be cancelled.
   [[nodiscard]] LockRequest stopped_by(std::stop_token stop) &&;

@@ -47,7 +47,8 @@ class LATCHKEY_EXPORT MultiLock : public Lock {
   /// Nothing is created on the server until the first lock(). Errors of lock(), besides those of
   /// Lock: kInvalidOption (no member, or one named twice). An error names the member it is about,
   /// after a time-out one that was waited for.
-  MultiLock(const Session& session, std::vector<Path> directories, MultiLockOptions options = {});
+  MultiLock(const Session& session, std::vector<Path> directories,
+            MultiLockOptions options = MultiLockOptions());
 };
 
 }  // namespace latchkey::inline v0

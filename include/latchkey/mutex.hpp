@@ -82,7 +82,7 @@ struct MutexOptions {
 class LATCHKEY_EXPORT Mutex : public Lock {
  public:
   /// Nothing is created on the server until the first lock(). The mutex shares the session.
-  Mutex(const Session& session, Path directory, MutexOptions options = {});
+  Mutex(const Session& session, Path directory, MutexOptions options = MutexOptions());
 };
 
 }  // namespace latchkey::inline v0

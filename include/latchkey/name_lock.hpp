@@ -43,7 +43,7 @@ class LATCHKEY_EXPORT NameLock : public Lock {
  public:
   /// Nothing is created on the server until the first lock(). Errors of lock(): those of Lock; "/"
   /// is kInvalidPath.
-  NameLock(const Session& session, Path node, NameLockOptions options = {});
+  NameLock(const Session& session, Path node, NameLockOptions options = NameLockOptions());
 };
 
 }  // namespace latchkey::inline v0

@@ -43,7 +43,7 @@ class LATCHKEY_EXPORT Owner {
 /// also for the same owner. Thread safety: any thread.
 class LATCHKEY_EXPORT RecursiveMutex {
  public:
-  RecursiveMutex(const Session& session, Path directory, MutexOptions options = {});
+  RecursiveMutex(const Session& session, Path directory, MutexOptions options = MutexOptions());
 
   /// The lock as this owner sees it. While the owner waits for it a second request of the same
   /// owner fails with kWouldDeadlock.

@@ -39,7 +39,8 @@ struct RunOptions {
 /// work ran (it has returned by then, but may have run beside the next holder's: see
 /// docs/guarantees.md).
 template <class Work>
-Result<void> run_while_held(const Lock& lock, Work&& work, const RunOptions& options = {}) {
+Result<void> run_while_held(const Lock& lock, Work&& work,
+                            const RunOptions& options = RunOptions()) {
   while (true) {
     auto lease = lock.lock(deadline_in(options.patience), options.stop);
     if (!lease) return lease.error();

@@ -45,7 +45,7 @@ struct RwLockOptions {
 /// Not re-entrant. Thread safety: any thread.
 class LATCHKEY_EXPORT RwLock {
  public:
-  RwLock(const Session& session, Path directory, RwLockOptions options = {});
+  RwLock(const Session& session, Path directory, RwLockOptions options = RwLockOptions());
 
   [[nodiscard]] const Lock& read() const noexcept { return read_; }
   [[nodiscard]] const Lock& write() const noexcept { return write_; }

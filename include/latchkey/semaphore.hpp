@@ -46,7 +46,7 @@ struct SemaphoreOptions {
 /// Thread safety: any thread.
 class LATCHKEY_EXPORT Semaphore {
  public:
-  Semaphore(const Session& session, Path path, SemaphoreOptions options = {});
+  Semaphore(const Session& session, Path path, SemaphoreOptions options = SemaphoreOptions());
 
   /// `count` permits as one lock. Errors of its lock(), besides those of Lock: kInvalidOption
   /// (count below 1 or above the size, or no size known), kSizeMismatch, kKindMismatch (a mutex or

@@ -135,11 +135,11 @@ class LATCHKEY_EXPORT Server {
   /// Returns when the data has been read and clients can connect.
   /// Errors: kInUse (an address, the Unix socket or the folder), kInvalidOption, kDamaged,
   /// kStorage, kTls, kUnreachable (an address that is not ours), kCancelled.
-  [[nodiscard]] static Result<Server> start(ServerOptions options = {});
+  [[nodiscard]] static Result<Server> start(ServerOptions options = ServerOptions());
 
   /// The same on a Unix socket in a fresh folder, which goes with the object: for tests that must
   /// not depend on ports. `listen` may add addresses.
-  [[nodiscard]] static Result<Server> start_in_temp_folder(ServerOptions options = {});
+  [[nodiscard]] static Result<Server> start_in_temp_folder(ServerOptions options = ServerOptions());
 
   Server(Server&&) noexcept;
   Server& operator=(Server&&) noexcept;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -161,6 +162,10 @@ struct SessionOptions {
   std::function<void(SessionState)> on_state = {};
   std::function<void(const OperationReport&)> on_operation = {};
   std::function<void(LogLevel, std::string_view)> log = {};
+  /// Told of what a callback has thrown, with a name of the callback: "on_state", "QueueWatch", ...
+  /// That is logged as well, at kError. With neither this nor `log` it is printed on standard
+  /// error. A callback that throws does not stop those behind it.
+  std::function<void(std::string_view callback, std::exception_ptr thrown)> on_exception = {};
   /// Where callbacks run; by default threads of Latchkey's own. What tells user code to stop always
   /// comes on such a thread: Lease::lost(), Lease::release_requested(), ElectionNews::over. A call
   /// of it may still be under way when the last callback has run, so let it share whatever it uses.
@@ -200,7 +205,8 @@ class LATCHKEY_EXPORT Session {
                                             Deadline deadline);
 
   /// As open(), without waiting: requests queue up until a server is there.
-  [[nodiscard]] static Result<Session> start(std::string_view connect, SessionOptions options = {});
+  [[nodiscard]] static Result<Session> start(std::string_view connect,
+                                             SessionOptions options = SessionOptions());
 
   explicit Session(std::shared_ptr<session::Host> host) noexcept;
   Session(const Session&) noexcept;

@@ -74,13 +74,13 @@ enum class Direction : std::uint8_t { kToServers, kFromServers, kBoth };
 /// Simulation at a time in a thread.
 class LATCHKEY_EXPORT Simulation {
  public:
-  explicit Simulation(const SimulationOptions& options = {});
+  explicit Simulation(const SimulationOptions& options = SimulationOptions());
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
   /// Starts a session of the process of this name. It connects as time passes.
-  [[nodiscard]] Session open(const std::string& process, SessionOptions options = {});
+  [[nodiscard]] Session open(const std::string& process, SessionOptions options = SessionOptions());
 
   // Time. BootClock shows it.
 
