@@ -48,7 +48,8 @@ inside() {
   script='mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"
     mount -t tmpfs tmpfs "$1/tmp"; [ "$3" = any ] || ip link set lo up
     if [ "$3" = silent ]; then
-      ip link add silent type dummy; ip addr add 192.0.2.1/24 dev silent; ip link set silent up
+      ip link add silent type veth peer name other; ip link set other up
+      ip addr add 192.0.2.1/24 dev silent; ip link set silent up
       echo "nameserver 192.0.2.2" >"$1/etc/resolv.conf"
       echo "deb http://192.0.2.2/debian bookworm main" >"$1/etc/apt/sources.list"
       rm -f "$1"/etc/apt/apt.conf.d/*

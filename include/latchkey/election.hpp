@@ -54,8 +54,9 @@ struct ElectionNews {
   std::optional<Token> token;  ///< With kLeading.
   /// With kLeading: stop is requested when the term is over, for whatever reason, at the latest
   /// before another candidate can lead. The lock passes on when the callbacks of this token have
-  /// returned, but no later than after a session time-out. They run on a thread of the library, or
-  /// right before on_change is called with what comes after the term.
+  /// returned, but no later than after a session time-out, and when the on_change that brought it
+  /// has returned, however long that takes, unless it is lost. The callbacks run on a thread of the
+  /// library, or right before on_change is called with what comes after the term.
   std::stop_token over;
   /// With kFailed; with kQueued, why the last term or try ended: kLost, kCancelled if the health
   /// check did it, nothing if we resigned.
@@ -74,10 +75,11 @@ struct ElectionOptions {
   Parent parent = Parent::kContainer;
 
   /// Told of every change, on the session's executor, in order, one at a time. It may take its
-  /// time, and even lead in there until `over`: nobody else's callbacks wait for it, and on an
-  /// executor of yours with one thread only `over` does not wait for it either; is_healthy would.
-  /// Whoever hears that a term has ended finds its `over` requested. The last call may come after
-  /// the Election has been destroyed, so let it share whatever it uses.
+  /// time, and even lead in there until `over`: the lead does not pass on before it returns, but
+  /// for a loss; no other callback waits for it; and on an executor of yours with one thread only
+  /// `over` does not wait for it either; is_healthy would. A lead that ends with an exception
+  /// resigns. With the news that a term has ended its `over` is requested. The last call may come
+  /// after the Election has been destroyed, so let it share whatever it uses.
   std::function<void(const ElectionNews&)> on_change = {};
 
   /// Asked every `health_period` while leading, on the session's executor. False, or an exception,
@@ -121,7 +123,7 @@ struct ElectionOptions {
 /// destroyed. Thread safety: any thread.
 class LATCHKEY_EXPORT Election {
  public:
-  Election(const Session& session, Path directory, ElectionOptions options = {});
+  Election(const Session& session, Path directory, ElectionOptions options = ElectionOptions());
   Election(Election&&) noexcept;
   Election& operator=(Election&&) noexcept;
   ~Election();

@@ -28,7 +28,7 @@ void SerialQueue::run() {
     }
     try {
       task();
-    } catch (...) {  // NOLINT(bugprone-empty-catch): user code; there is nobody left to tell.
+    } catch (...) {  // NOLINT(bugprone-empty-catch): session::Guard tells of user code.
     }
   }
 }

@@ -14,7 +14,7 @@ namespace latchkey::base {
 ///
 ///     if (queue->push(task)) queue->start();
 ///
-/// A task that throws does not stop the ones behind it: the exception is dropped.
+/// A task that throws does not stop the ones behind it.
 /// Thread safety: any thread. Owned by a shared_ptr, because a running queue outlives its caller.
 class SerialQueue : public std::enable_shared_from_this<SerialQueue> {
  public:

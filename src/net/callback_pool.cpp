@@ -98,7 +98,7 @@ void CallbackPool::run() {
     ::pthread_sigmask(SIG_SETMASK, &mask_, &ours);
     try {
       task();
-    } catch (...) {  // NOLINT(bugprone-empty-catch): user code; there is nobody left to tell.
+    } catch (...) {  // NOLINT(bugprone-empty-catch): session::Guard tells of user code.
     }
     task = nullptr;
     ::pthread_sigmask(SIG_SETMASK, &ours, nullptr);

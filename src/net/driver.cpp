@@ -72,6 +72,11 @@ Driver::Driver(asio::io_context& context, session::ConnectString connect, Sessio
       view_(std::make_shared<session::View>()),
       executor_(options_.executor ? options_.executor : default_executor()),
       callbacks_(std::make_shared<base::SerialQueue>(executor_)),
+      guard_(std::make_shared<session::Guard>(options_,
+                                              [callbacks = callbacks_](std::function<void()> task) {
+                                                if (callbacks->push(std::move(task)))
+                                                  callbacks->start();
+                                              })),
       machine_(session::machine_options(connect, options_, linger), base::kernel_random(), view_),
       hooks_(session::user_hooks(*this)),
       timer_(context) {}

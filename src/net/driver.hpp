@@ -63,6 +63,7 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   [[nodiscard]] bool is_own_thread() const noexcept override;
   bool wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> block,
             Deadline deadline) override LATCHKEY_EXCLUDES(mutex_);
+  [[nodiscard]] std::shared_ptr<const session::Guard> guard() const override { return guard_; }
   [[nodiscard]] const session::View& view() const noexcept override { return *view_; }
   [[nodiscard]] const SessionOptions& options() const noexcept override { return options_; }
 
@@ -146,6 +147,7 @@ class Driver final : public session::Host, public std::enable_shared_from_this<D
   const std::shared_ptr<session::View> view_;
   const Executor executor_;
   const std::shared_ptr<base::SerialQueue> callbacks_;
+  const std::shared_ptr<const session::Guard> guard_;
 
   base::Pile<Task> left_;  ///< For whoever has the lock.
 

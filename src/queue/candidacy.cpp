@@ -115,18 +115,10 @@ void Candidacy::on(const Close&) {
 }
 
 void Candidacy::on(const SessionOver& over) {
-  // The entry has gone with the session: there is nothing left to be held back.
-  if (phase_ == Phase::kEnding) {
-    if (state_ == ElectionState::kQueued) tell(ElectionState::kFailed, over.error);
-    out_.emplace_back(GiveUp{});
-    return finish();
-  }
   if (phase_ == Phase::kDone) return;
-  leave(ElectionState::kFailed, over.error);
-  if (phase_ == Phase::kEnding) {
-    out_.emplace_back(GiveUp{});
-    finish();
-  }
+  if (phase_ != Phase::kEnding) return leave(ElectionState::kFailed, over.error);
+  // Told comes, then we are done. A session that is being closed still has its entry until then.
+  if (state_ == ElectionState::kQueued) tell(ElectionState::kFailed, over.error);
 }
 
 void Candidacy::stand() {

@@ -164,14 +164,21 @@ class Election::Candidate final : public recipes::Claimant,
     if (const auto claim = claim_.lock()) claim->cancel(Code::kCancelled);
   }
 
-  /// Those who wait for the end of the term get a session's time-out: the time they would have if
-  /// we were cut off.
+  /// The lock passes on when the callbacks of `over` and the worker inside on_change have returned.
+  /// The callbacks, and after a loss the worker too, have a session's time-out for that: the time
+  /// they would have if we were cut off.
   void carry_out(const candidacy::EndTerm& end) {
     ending_ = Ending{over_, end.term};
-    // Whoever leads inside on_change may be all that the user's executor can run.
+    term_ended_ = end.term;
+    stops_have_returned_ = false;
     host_->post_signal(
         [self = shared_from_this(), ending = *ending_] { self->request_stop(ending); });
-    set_timer(machine_->timeout(), candidacy::Told{end.term});
+    machine_->timers().cancel(std::exchange(timer_, 0));
+    if (loss_is_told_ || !worker_) limit_telling();
+  }
+
+  void limit_telling() {
+    if (term_ended_) set_timer(machine_->timeout(), candidacy::Told{*term_ended_});
   }
 
   void carry_out(const candidacy::GiveUp&) {
@@ -182,10 +189,7 @@ class Election::Candidate final : public recipes::Claimant,
   void carry_out(const candidacy::AskHealth&) {
     host_->post([self = shared_from_this()] {
       bool good = false;
-      try {
-        good = self->options_.is_healthy();
-      } catch (...) {  // NOLINT(bugprone-empty-catch): it is an answer, and a bad one.
-      }
+      self->host_->guard()->run("is_healthy", [&] { good = self->options_.is_healthy(); });
       self->enter(candidacy::Health{good});
     });
   }
@@ -203,11 +207,17 @@ class Election::Candidate final : public recipes::Claimant,
       news.token = token_;
       news.over = over_.get_token();
     }
-    const bool still = news_->push([self = shared_from_this(), news, ending] {
-      // Whoever hears that a term has ended finds its stop token so.
-      if (ending) self->request_stop(*ending);
-      self->options_.on_change(news);
-    });
+    const bool leads = tell.state == ElectionState::kLeading;
+    if (leads) worker_ = ++workers_;
+    const bool still =
+        news_->push([self = shared_from_this(), news, ending, leads, worker = workers_] {
+          // Who hears that a term has ended finds its stop token so.
+          if (ending) self->request_stop(*ending);
+          const session::TellingLoss here(*self->host_);
+          const bool fine =
+              self->host_->guard()->run("on_change", [&] { self->options_.on_change(news); });
+          if (leads) self->worker_returned(worker, fine);
+        });
     if (still) host_->post([queue = news_] { queue->start(); });
   }
 
@@ -246,12 +256,34 @@ class Election::Candidate final : public recipes::Claimant,
   /// Any thread. Whoever makes the request runs the callbacks, and so knows when they have
   /// returned.
   void request_stop(const Ending& ending) {
-    bool told = false;
+    bool first = false;
     {
       const session::TellingLoss here(*host_);
-      told = ending.over.request_stop();
+      first = ending.over.request_stop();
     }
-    if (told) enter(candidacy::Told{ending.term});
+    if (!first) return;
+    host_->enter([&](Machine&, Instant) {
+      if (term_ended_ != ending.term) return;
+      stops_have_returned_ = true;
+      end_told();
+    });
+  }
+
+  /// Any thread. A worker that has thrown works no more, so it must not lead.
+  void worker_returned(std::uint64_t worker, bool fine) {
+    host_->enter([&](Machine&, Instant) {
+      if (worker_ != worker) return;
+      worker_.reset();
+      if (!loss_is_told_ && !stops_have_returned_) limit_telling();
+      end_told();
+      if (!fine) feed(candidacy::Resign{});
+    });
+  }
+
+  /// Session strand only.
+  void end_told() {
+    if (!term_ended_ || !stops_have_returned_ || worker_) return;
+    feed(candidacy::Told{*std::exchange(term_ended_, std::nullopt)});
   }
 
   [[nodiscard]] Error error_of(Code code) const {
@@ -278,6 +310,10 @@ class Election::Candidate final : public recipes::Claimant,
   Token token_{0};
   std::stop_source over_;  ///< Of the present term.
   std::optional<Ending> ending_;
+  std::optional<std::uint64_t> term_ended_;  ///< Its holder is being told.
+  bool stops_have_returned_ = false;         ///< Of that term.
+  std::uint64_t workers_ = 0;
+  std::optional<std::uint64_t> worker_;  ///< The on_change that leads has not returned.
   std::function<void()> loss_is_told_;
   recipes::Inbox<candidacy::Event> inbox_;
 };

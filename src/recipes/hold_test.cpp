@@ -25,6 +25,10 @@ class BusyHost final : public session::Host {
   void post(std::function<void()> task) override { posted_.push_back(std::move(task)); }
   [[nodiscard]] bool is_forked() const noexcept override { return false; }
   [[nodiscard]] bool is_own_thread() const noexcept override { return false; }
+  [[nodiscard]] std::shared_ptr<const session::Guard> guard() const override {
+    return std::make_shared<session::Guard>(options_,
+                                            [](const std::function<void()>& task) { task(); });
+  }
   [[nodiscard]] const session::View& view() const noexcept override { return *view_; }
   [[nodiscard]] const SessionOptions& options() const noexcept override { return options_; }
 

@@ -83,10 +83,7 @@ class QueueWatch::State final : public recipes::Observer<Queue> {
 
   /// Any thread.
   void show(Result<Queue> queue) {
-    try {
-      handler_(std::move(queue));
-    } catch (...) {  // NOLINT(bugprone-empty-catch): user code; there is nobody left to tell.
-    }
+    host_->guard()->run("QueueWatch", [&] { handler_(std::move(queue)); });
     host_->enter([this](session::Machine&, Instant) { shown(); });
   }
 

@@ -210,7 +210,8 @@ class LeaderWatch::State final : public recipes::Observer<std::optional<Leader>>
     if (seen && !succession_.is_news(*seen)) return;
     const auto self = std::static_pointer_cast<State>(shared_from_this());
     const bool still = calls_->push([self, seen = std::move(seen)] {
-      if (self->is_wanted()) self->handler_(seen);
+      if (!self->is_wanted()) return;
+      self->host_->guard()->run("LeaderWatch", [&] { self->handler_(seen); });
     });
     if (still) host_->post([calls = calls_] { calls->start(); });
   }

@@ -149,10 +149,7 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
 
   /// An exception would reach whoever called the executor, who has others' answers to bring too.
   void hand(Result<Lease>& lease) {
-    try {
-      handler_(std::move(lease));
-    } catch (...) {  // NOLINT(bugprone-empty-catch): user code; there is nobody left to tell.
-    }
+    host().guard()->run("lock request", [&] { handler_(std::move(lease)); });
   }
 
   const std::unique_ptr<Order> order_;

@@ -201,7 +201,9 @@ void SemaphoreClaim::removed(Outcome outcome) {
 void SemaphoreClaim::carry_out(action::Warn& action) {
   const auto& log = host_.options().log;
   if (!log || std::exchange(*plan_.warned, true)) return;
-  host_.post_in_order([log, text = std::move(action.text)] { log(LogLevel::kWarning, text); });
+  host_.post_in_order([guard = host_.guard(), log, text = std::move(action.text)] {
+    guard->run("log", [&] { log(LogLevel::kWarning, text); });
+  });
 }
 
 void SemaphoreClaim::carry_out(action::GrantAll& action) {

@@ -8,6 +8,7 @@
 #include "base/slot.hpp"
 #include "latchkey/session.hpp"
 #include "session/connect_string.hpp"
+#include "session/guard.hpp"
 #include "session/machine.hpp"
 
 namespace latchkey::session {
@@ -62,6 +63,9 @@ class Host {
     static_cast<void>(is_there);
     return block(deadline);
   }
+
+  /// What runs user code. May be used when the host has gone.
+  [[nodiscard]] virtual std::shared_ptr<const Guard> guard() const = 0;
 
   [[nodiscard]] virtual const View& view() const noexcept = 0;
   [[nodiscard]] virtual const SessionOptions& options() const noexcept = 0;

@@ -37,13 +37,17 @@ Machine::Hooks user_hooks(Host& host) {
   Machine::Hooks hooks;
   if (host.options().on_state) {
     hooks.on_state = [&host](SessionState state) {
-      host.post_in_order([hook = host.options().on_state, state] { hook(state); });
+      host.post_in_order([guard = host.guard(), hook = host.options().on_state, state] {
+        guard->run("on_state", [&] { hook(state); });
+      });
     };
   }
   if (host.options().log) {
     hooks.log = [&host](LogLevel level, std::string text) {
       host.post_in_order(
-          [hook = host.options().log, level, text = std::move(text)] { hook(level, text); });
+          [guard = host.guard(), hook = host.options().log, level, text = std::move(text)] {
+            guard->run("log", [&] { hook(level, text); });
+          });
     };
   }
   return hooks;
@@ -64,7 +68,7 @@ Result<void> check_blocking(const Host& host, std::string_view what) {
 
 void report(Host& host, wire::Op op, const std::string& path, const Outcome& outcome) {
   if (!is_reporting(host)) return;
-  host.post_in_order([hook = host.options().on_operation,
+  host.post_in_order([guard = host.guard(), hook = host.options().on_operation,
                       told = OperationReport{.operation = name(op),
                                              .path = path,
                                              .latency = outcome.finished_at - outcome.submitted_at,
@@ -72,7 +76,9 @@ void report(Host& host, wire::Op op, const std::string& path, const Outcome& out
                                              .bytes_received = outcome.bytes_received,
                                              .attempts = outcome.attempts,
                                              .ok = outcome.ok,
-                                             .code = outcome.code}] { hook(told); });
+                                             .code = outcome.code}] {
+    guard->run("on_operation", [&] { hook(told); });
+  });
 }
 
 namespace {
@@ -136,8 +142,9 @@ void Session::async(Operation operation, Deadline deadline,
   if (host_->is_forked()) return handler(session::error_of(operation, Code::kForked));
   host_->enter([&](Machine& machine, Instant now) {
     auto sink = [host = host_.get(), handler = std::move(handler)](Result<Value> result) {
-      host->post_in_order(
-          [handler, result = std::move(result)]() mutable { handler(std::move(result)); });
+      host->post_in_order([guard = host->guard(), handler, result = std::move(result)]() mutable {
+        guard->run("async", [&] { handler(std::move(result)); });
+      });
     };
     if (!machine.has_room()) return sink(session::error_of(operation, Code::kOverloaded));
     session::submit<Operation>(*host_, machine, std::move(operation), deadline, now,

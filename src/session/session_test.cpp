@@ -37,6 +37,9 @@ class HandHost final : public Host {
   void post(std::function<void()> task) override { posted.push_back(std::move(task)); }
   [[nodiscard]] bool is_forked() const noexcept override { return forked; }
   [[nodiscard]] bool is_own_thread() const noexcept override { return own_thread; }
+  [[nodiscard]] std::shared_ptr<const Guard> guard() const override {
+    return std::make_shared<Guard>(options_, [](const std::function<void()>& task) { task(); });
+  }
   [[nodiscard]] const View& view() const noexcept override { return *rig.view; }
   [[nodiscard]] const SessionOptions& options() const noexcept override { return options_; }
 

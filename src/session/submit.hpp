@@ -37,7 +37,9 @@ void submit(Host& host, Machine& machine, Operation operation, Deadline deadline
     call.watch = WatchWish{
         .on = watch_on(operation),
         .watcher = [&host, watcher = std::move(prepared->watcher)](const WatchEvent& event) {
-          host.post_in_order([watcher, event] { watcher(event); });
+          host.post_in_order([guard = host.guard(), watcher, event] {
+            guard->run("watcher", [&] { watcher(event); });
+          });
         }};
   }
   if constexpr (std::is_same_v<Operation, Authenticate>) {

@@ -32,6 +32,8 @@ SimHost::SimHost(Timeline& timeline, Network& network, Process& process,
       servers_(std::move(servers)),
       options_(std::move(options)),
       world_(world),
+      guard_(std::make_shared<session::Guard>(options_,
+                                              [](const std::function<void()>& task) { task(); })),
       view_(std::make_shared<session::View>()),
       machine_(
           session::machine_options(addresses(servers_, options_.chroot), options_, world.linger),

@@ -35,6 +35,7 @@ class SimHost final : public session::Host, public std::enable_shared_from_this<
   [[nodiscard]] bool is_own_thread() const noexcept override { return timeline_.is_in_event(); }
   bool wait(base::FunctionRef<bool()> is_there, base::FunctionRef<bool(Deadline)> block,
             Deadline deadline) override;
+  [[nodiscard]] std::shared_ptr<const session::Guard> guard() const override { return guard_; }
   [[nodiscard]] const session::View& view() const noexcept override { return *view_; }
   [[nodiscard]] const SessionOptions& options() const noexcept override { return options_; }
 
@@ -79,6 +80,7 @@ class SimHost final : public session::Host, public std::enable_shared_from_this<
   const std::vector<Server*> servers_;
   const SessionOptions options_;
   const WorldOptions& world_;
+  const std::shared_ptr<const session::Guard> guard_;
   const std::shared_ptr<session::View> view_;
   session::Machine machine_;
   session::Machine::Hooks hooks_;

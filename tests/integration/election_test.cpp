@@ -185,6 +185,59 @@ TEST_P(ElectionTest, ALeaderMayLeadInsideItsCallbackUntilTheEndOfItsTerm) {
   ASSERT_TRUE(diary.reaches(ElectionState::kClosed));
 }
 
+TEST_P(ElectionTest, H73_ALeadPassesOnWhenTheWorkerInsideOnChangeHasReturned) {
+  std::atomic<int> working = 0;
+  std::atomic<int> most = 0;
+  Recorder<std::string> turns;
+  const auto works = [&](const std::string& id, auto& may_return) {
+    return [&, id](const ElectionNews& news) {
+      if (news.state != ElectionState::kLeading) return;
+      most = std::max(most.load(), ++working);
+      turns.add(id);
+      EXPECT_TRUE(eventually([&] { return news.over.stop_requested(); }));
+      may_return.wait();
+      --working;
+    };
+  };
+  std::latch first_may_return(1);
+  std::latch second_may_return(0);
+  Election first(open(), directory, {.id = "first", .on_change = works("first", first_may_return)});
+  ASSERT_TRUE(turns.wait_for(1));
+  Election second(open(), directory,
+                  {.id = "second", .on_change = works("second", second_may_return)});
+  ASSERT_TRUE(candidates_become({"first", "second"}));
+
+  first.resign();
+  ASSERT_TRUE(eventually([&] { return first.state() == ElectionState::kQueued; }));
+  // As long as others take for a few locks of their own.
+  for (int i = 0; i < 20; ++i) take(witness.session(), fresh_path()).release();
+  EXPECT_EQ(turns.size(), 1U);
+  first_may_return.count_down();
+
+  ASSERT_TRUE(turns.wait_for(2));
+  EXPECT_EQ(most, 1);
+  second.close();
+  ASSERT_TRUE(eventually([&] { return working == 0; }));
+}
+
+TEST_P(ElectionTest, ALeadThatThrowsResignsAndIsLogged) {
+  Recorder<std::string> logged;
+  SessionOptions options = patient();
+  options.log = [logged](LogLevel level, std::string_view text) mutable {
+    if (level == LogLevel::kError) logged.add(std::string(text));
+  };
+  Diary diary;
+  ElectionOptions wants = restless("a");
+  wants.on_change = [](const ElectionNews& news) {
+    if (news.state == ElectionState::kLeading) throw std::runtime_error("no disk");
+  };
+  const Election election(open(options), directory, diary.kept(wants));
+
+  ASSERT_TRUE(diary.reaches(ElectionState::kLeading, 2)) << "it has resigned and stood again";
+  ASSERT_TRUE(logged.wait_for(1));
+  EXPECT_EQ(logged.all().front(), "a callback has thrown (on_change): no disk");
+}
+
 TEST_P(ElectionTest, ALeaderMayLeadInsideItsCallbackOnAnExecutorOfOneThread) {
   // Whatever else is to run there runs when the term is over: so its end must not.
   asio::thread_pool pool(1);

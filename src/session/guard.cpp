@@ -1,0 +1,49 @@
+#include "session/guard.hpp"
+
+#include <cstdio>
+
+namespace latchkey::session {
+
+std::string text_of(std::string_view what, const std::exception_ptr& thrown) {
+  std::string text = "a callback has thrown (" + std::string(what) + "): ";
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    text += error.what();
+  } catch (...) {
+    text += "not a std::exception";
+  }
+  return text;
+}
+
+namespace {
+
+void print(const std::string& text) noexcept {
+  std::fprintf(stderr, "latchkey: %s\n", text.c_str());
+}
+
+}  // namespace
+
+Guard::Guard(const SessionOptions& options, InOrder in_order)
+    : log_(options.log), on_exception_(options.on_exception), in_order_(std::move(in_order)) {}
+
+void Guard::tell(std::string_view what, const std::exception_ptr& thrown) const noexcept {
+  try {
+    const std::string text = text_of(what, thrown);
+    if (!log_ && !on_exception_) return print(text);
+    in_order_([self = shared_from_this(), name = std::string(what), thrown, text] {
+      // What these two throw in turn has nowhere else to go.
+      try {
+        if (self->log_) self->log_(LogLevel::kError, text);
+        if (self->on_exception_) self->on_exception_(name, thrown);
+      } catch (...) {
+        print(text);
+        print(text_of("log or on_exception", std::current_exception()));
+      }
+    });
+  } catch (...) {
+    print("a callback has thrown, and there is no memory to say what");
+  }
+}
+
+}  // namespace latchkey::session
