@@ -258,12 +258,15 @@ void Judge::suspect(std::size_t site, const Entry& entry, const Announcement& gr
   const Sort sort = resources_[site].sort;
   const bool is_plain = sort == Sort::kMutex || sort == Sort::kRw || sort == Sort::kRwHerd;
   // Otherwise one entry serves several, or has no name here.
-  if (!is_plain || granted.nodes.empty() || announced_.contains(entry.path)) return;
-  const auto is_twin = [&](const std::string& node) {
-    return without_number(node) == without_number(entry.path);
-  };
+  if (!is_plain || granted.nodes.empty()) return;
+  const std::string name = without_number(entry.path);
+  // One request may have two entries. When one of them is announced, or was, the other one is given
+  // up, and its delete may still be on its way.
+  const auto announced = announced_.lower_bound(name);
+  if (announced != announced_.end() && announced->starts_with(name)) return;
+  const auto is_twin = [&](const std::string& node) { return without_number(node) == name; };
   if (std::ranges::any_of(granted.nodes, is_twin)) return;
-  const auto wanted = wanted_.find(without_number(entry.path));
+  const auto wanted = wanted_.find(name);
   if (wanted == wanted_.end()) return;
   checked(Invariant::kServerOrder);
   suspects_.push_back({site, entry.owner, granted.process, wanted->first, wanted->second,

@@ -124,6 +124,23 @@ TEST_F(JudgeTest, WhoHasGivenUpIsPassedOverByAnotherOfItsSession) {
   EXPECT_EQ(said(), "nothing");
 }
 
+TEST_F(JudgeTest, TheTwinOfAnAnnouncedEntryIsPassedOverByAnotherOfItsSession) {
+  const Judge::AskId first = ask();
+  const Judge::AskId second = ask();
+  const Created entry = enter(hers, kFirst);
+  enter(hers, kFirst);  // Its delete is late.
+  const Created behind = enter(hers, kSecond);
+
+  judge.answered(first, Judge::Got::kHold, hers.id());
+  judge.ended(announce(entry));
+  ASSERT_TRUE(hers.remove(entry.path, deadline_in(5s)));
+  judge.answered(second, Judge::Got::kHold, hers.id());
+  announce(behind);
+  world.run_for(5s);
+
+  EXPECT_EQ(said(), "nothing");
+}
+
 TEST_F(JudgeTest, OneRefusalIsTheAnswerForOneEntry) {
   const Judge::AskId first = ask();
   ask();
