@@ -28,6 +28,8 @@ enum class EventKind {
 struct WatchEvent {
   EventKind kind = EventKind::kUnknown;
   std::string path;
+  /// It happened while there was no connection. Such events come in no particular order.
+  bool missed = false;
 };
 
 /// Called on the session's callback executor, never on the I/O thread, one at a time per session

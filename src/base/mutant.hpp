@@ -50,9 +50,10 @@ enum class Mutant : std::uint8_t {
   kAnyFarewell,        ///< Whoever said farewell, it was my neighbour (H72).
   kGapIgnored,         ///< Nobody can have come since the list that was left to us (H72).
   kLongerGrant,        ///< The newest grant counts, however small one before it was (H15).
+  kMissedInOrder,      ///< Events missed while away are taken to be in order (H05).
   kNoHandshakeDoubt,   ///< A handshake without an answer was not carried out (H15).
 };
-inline constexpr std::size_t kMutants = 39;
+inline constexpr std::size_t kMutants = 40;
 
 inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "neighbour-left",
@@ -92,6 +93,7 @@ inline constexpr std::array<std::string_view, kMutants> kMutantNames = {"none",
                                                                         "any-farewell",
                                                                         "gap-ignored",
                                                                         "longer-grant",
+                                                                        "missed-in-order",
                                                                         "no-handshake-doubt"};
 
 #ifdef LATCHKEY_MUTANTS

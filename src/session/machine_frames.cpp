@@ -104,14 +104,17 @@ void Machine::handle_event(std::string_view body, Instant now) {
     case wire::EventType::kChildrenChanged: kind = EventKind::kChildrenChanged; break;
     default: break;
   }
-  const WatchEvent told{kind, relative(event->path)};
+  // What a restored watch has to tell comes before the restore's answer, in the order of the
+  // watches and not in that of the changes.
+  const bool missed = restores_ > 0;
+  const WatchEvent told{kind, relative(event->path), missed};
   for (Watcher& watcher : watches_.fire(event->type, event->path)) {
     notices_.emplace_back(Fired{std::move(watcher), told});
   }
   std::string parent;
   for (WatchTable::Watch& watch : watches_.take_hidden(event->type, event->path, parent)) {
-    notices_.emplace_back(
-        Fired{std::move(watch.watcher), WatchEvent{EventKind::kChildrenChanged, relative(parent)}});
+    notices_.emplace_back(Fired{std::move(watch.watcher),
+                                WatchEvent{EventKind::kChildrenChanged, relative(parent), missed}});
   }
 }
 

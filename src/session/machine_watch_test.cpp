@@ -512,5 +512,23 @@ TEST_F(MachineWatch, H29_AWatchWhoseReadWasThrottledIsTakenBackLikeAnyOther) {
   EXPECT_THAT(removals(rig), ElementsAre(std::pair("/a", WatcherType::kData)));
 }
 
+TEST_F(MachineWatch, H32_WhatARestoredWatchTellsIsMarkedAsMissed) {
+  std::vector<bool> missed;
+  const auto note = [&](const WatchEvent& event) { missed.push_back(event.missed); };
+  for (const char* path : {"/a", "/b"}) {
+    rig.submit(get_call(path, note));
+    rig.answer();
+  }
+  rig.down();
+  rig.accept();
+  ASSERT_THAT(rig.ops(), ElementsAre(Op::kSetWatches));
+
+  rig.event(EventType::kDeleted, "/a");
+  rig.answer();
+  rig.event(EventType::kDeleted, "/b");
+
+  EXPECT_THAT(missed, ElementsAre(true, false));
+}
+
 }  // namespace
 }  // namespace latchkey::session

@@ -48,7 +48,8 @@ std::span<const Quarry> quarries() {
       {Mutant::kGuardWithoutCheck, {kFence}, play_robbed_writer},
       {Mutant::kAnyFarewell, {kServerOrder}, nullptr, 18},
       {Mutant::kGapIgnored, {kServerOrder}, nullptr, 4},
-      {Mutant::kLongerGrant, {kBelief}, nullptr, 1'581, true},
+      {Mutant::kLongerGrant, {kBelief}, nullptr, 121, true},
+      {Mutant::kMissedInOrder, {kServerOrder}, nullptr, 3'052'990, true},
       {Mutant::kNoHandshakeDoubt, {kBelief}, nullptr, 701, true},
   }};
   return kAll;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "latchkey/multi_lock.hpp"
@@ -79,6 +81,32 @@ TEST(Schedule, H03_ASilentServerLeavesACreateInDoubt) {
   scene.until_holds(scene.ann);
 
   scene.ends_having_met({3});
+}
+
+TEST(Schedule, H05_AnEntryAndThenTheOneAheadGoWhileItsOwnerIsAway) {
+  Scene scene;
+  scene.take(scene.ann);
+  scene.bob.wants(Scene::mutex(scene.bob));
+  scene.settle();
+  scene.lock_out(scene.bob);
+  const auto queue = scene.cyd.session.children("/locks/a", deadline_in(5s));
+  ASSERT_EQ(queue->names.size(), 2U);
+  const std::string ahead = "/locks/a/" + *std::ranges::min_element(queue->names, {}, [](auto& n) {
+                              return n.substr(n.size() - 10);
+                            });
+  for (const std::string& name : queue->names) {
+    const std::string path = "/locks/a/" + name;
+    if (path == ahead) continue;
+    ASSERT_TRUE(scene.cyd.session.remove(path, deadline_in(5s)));
+  }
+  scene.ann.lets_go();
+  scene.settle();
+
+  scene.let_back(scene.bob);
+  scene.until([&] { return !scene.bob.waits(); });
+
+  EXPECT_EQ(scene.bob.error(), Code::kLost);
+  scene.ends_having_met({91});
 }
 
 TEST(Schedule, H05_AnEntryGoesBeforeItsOwnerHasSeenItInAList) {
