@@ -31,13 +31,20 @@ struct System {
   }
 };
 
-/// Never destroyed, as a pool's threads may outlive a test.
-CallbackPool& make_pool(System& system, int most, int spare) {
-  return *new CallbackPool(
-      {.name = "test", .most = most, .spare = spare, .start = system.starter()});
+/// Never destroyed, as a pool's threads may outlive a test; kept where a leak checker finds it.
+template <class T>
+T& keep(T* object) {
+  static auto* const kept = new std::vector<T*>;
+  kept->push_back(object);
+  return *object;
 }
 
-System& make_system() { return *new System; }
+CallbackPool& make_pool(System& system, int most, int spare) {
+  return keep(
+      new CallbackPool({.name = "test", .most = most, .spare = spare, .start = system.starter()}));
+}
+
+System& make_system() { return keep(new System); }
 
 /// A task that ends when it is told to.
 class Blocker {

@@ -341,8 +341,8 @@ void Follower::touch_later() {
       if (!std::exchange(front.touched, false) || front.moved) continue;
       up_.put([this, touched = link] { leader_.take_touch(touched); });
     }
-    for (const auto& [session, timeout] : std::exchange(late_touches_, {})) {
-      up_.put([this, session, timeout] { leader_.take_late_touch(session, timeout); });
+    for (const auto& late : std::exchange(late_touches_, {})) {
+      up_.put([this, late] { leader_.take_late_touch(late.first, late.second); });
     }
   });
 }

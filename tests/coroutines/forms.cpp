@@ -88,6 +88,10 @@ Task await_requests(Session session) {
   expect_held(co_await Mutex(session, kPath + "on").lock_async(soon()).on(executor), "on()");
 }
 
+// Asio 1.22 has coroutines with g++ only.
+#if defined(ASIO_HAS_CO_AWAIT)
+constexpr int kForms = 16;
+
 asio::awaitable<void> await_with_asio(Session session) {
   using asio::use_awaitable;
   expect_held(co_await async_wait(Mutex(session, kPath + "asio").lock_async(soon()), use_awaitable),
@@ -96,6 +100,18 @@ asio::awaitable<void> await_with_asio(Session session) {
                                   use_awaitable),
               "Asio, RwLock");
 }
+
+void run_asio_forms(const Session& session) {
+  asio::io_context context;
+  auto done = asio::co_spawn(context, await_with_asio(session), asio::use_future);
+  context.run();
+  done.get();
+}
+#else
+constexpr int kForms = 14;
+
+void run_asio_forms(const Session&) {}
+#endif
 
 }  // namespace
 
@@ -111,9 +127,7 @@ int main() {
     return 1;
   }
   await_requests(*session).done.get();
-  asio::io_context context;
-  auto asio_forms = asio::co_spawn(context, await_with_asio(*session), asio::use_future);
-  context.run();
-  asio_forms.get();
+  run_asio_forms(*session);
   std::cout << forms << " forms\n";
+  return forms == kForms ? 0 : 1;
 }
