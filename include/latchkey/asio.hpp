@@ -28,6 +28,7 @@ struct AsioKind {
   int version;
   int reactor;
   int threads;
+  int typeid_keys;  ///< How services are told apart.
 
   friend bool operator==(const AsioKind&, const AsioKind&) = default;
 };
@@ -49,11 +50,6 @@ constexpr AsioKind kAsioKind {
 #endif
 };
 
-[[nodiscard]] LATCHKEY_EXPORT Result<Session> start_on(asio::io_context& context,
-                                                       const AsioKind& kind,
-                                                       std::string_view connect,
-                                                       SessionOptions options);
-
 }  // namespace detail
 
 /// As Session::start(), with the session's sockets and timers on `context` instead of Latchkey's
@@ -69,10 +65,10 @@ constexpr AsioKind kAsioKind {
 /// blocking call from a thread that runs the context fails with kWouldDeadlock. The program and the
 /// library must be compiled with the same version of Asio and the same of its switches; otherwise
 /// this fails with kInvalidOption.
-[[nodiscard]] inline Result<Session> start(asio::io_context& context, std::string_view connect,
-                                           SessionOptions options = SessionOptions()) {
-  return detail::start_on(context, detail::kAsioKind, connect, std::move(options));
-}
+/// `kind` is not for the caller: as a default argument it is that of the calling program.
+[[nodiscard]] LATCHKEY_EXPORT Result<Session> start(
+    asio::io_context& context, std::string_view connect, SessionOptions options = SessionOptions(),
+    const detail::AsioKind& kind = detail::kAsioKind);
 
 namespace detail {
 

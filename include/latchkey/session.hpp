@@ -241,7 +241,9 @@ class LATCHKEY_EXPORT Session {
   [[nodiscard]] Result<void> wait_connected(Deadline deadline);
 
   /// Ends the session for every handle, mutex and lease that shares it, and waits for the server's
-  /// word on it until `deadline`. On success its ephemeral nodes are gone. Without that word the
+  /// word on it until `deadline`. The server hears of it when the callbacks of Lease::lost() and
+  /// ElectionNews::over have returned, unless the call comes from one of them or from a lead inside
+  /// on_change. On success its ephemeral nodes are gone. Without that word the
   /// session is over all the same, and they go with its time-out.
   /// Errors: kTimedOut; if it had ended without the server's word before, what ended it
   /// (kSessionLost, kAuthFailed, kClosed); kForked, kWouldDeadlock.

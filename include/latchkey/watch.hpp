@@ -28,7 +28,8 @@ enum class EventKind {
 struct WatchEvent {
   EventKind kind = EventKind::kUnknown;
   std::string path;
-  /// It happened while there was no connection. Such events come in no particular order.
+  /// It came before a new connection had told all that happened without one. Such events come in no
+  /// particular order.
   bool missed = false;
 };
 

@@ -33,8 +33,9 @@ class CallbackPool {
   /// For answers, watchers and hooks. A forked child gets a pool of its own.
   static CallbackPool& callbacks();
   /// For what tells user code to stop. It waits neither for callbacks nor for the signals of other
-  /// locks, and needs no new thread: one is there from the first session on (H56). Throws
-  /// std::system_error if that cannot be had.
+  /// locks. One thread is there from the first session on, and the next is made before user code
+  /// runs on it; only if the system has no thread to give then, a second signal waits for one, or
+  /// for the first to return (H56). Throws std::system_error if the first cannot be had.
   static CallbackPool& signals();
 
   /// Throws std::system_error if the spare threads cannot be had.

@@ -113,8 +113,10 @@ Result<Session> start_on(asio::io_context& context, std::string_view connect,
     tls = *loaded;
   }
   try {
-    // Here, where it can be said that one is not to be had.
+    // Here, where it can be said that one is not to be had, and on the user's thread, whose signal
+    // mask callbacks get.
     static_cast<void>(net::IoThread::shared());
+    static_cast<void>(net::CallbackPool::callbacks());
     static_cast<void>(net::CallbackPool::signals());
     return Session(net::Driver::start(context, std::move(*parsed), std::move(options),
                                       std::move(tls), linger));
@@ -134,14 +136,14 @@ Result<Session> Session::start(std::string_view connect, SessionOptions options)
   }
 }
 
-Result<Session> detail::start_on(asio::io_context& context, const AsioKind& kind,
-                                 std::string_view connect, SessionOptions options) {
-  if (kind != kAsioKind) {
+Result<Session> start(asio::io_context& context, std::string_view connect, SessionOptions options,
+                      const detail::AsioKind& kind) {
+  if (kind != detail::kAsioKind) {
     return invalid("the io_context is that of " + describe(kind) + ", and the library has " +
-                   describe(kAsioKind) + ": compile both with the same Asio and switches");
+                   describe(detail::kAsioKind) + ": compile both with the same Asio and switches");
   }
   // Who runs it, and whether it does so at the moment, is the user's affair.
-  return latchkey::start_on(context, connect, std::move(options), session::Linger::kNo);
+  return start_on(context, connect, std::move(options), session::Linger::kNo);
 }
 
 Result<Session> Session::open(std::string_view connect, SessionOptions options, Deadline deadline) {

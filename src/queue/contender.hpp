@@ -277,7 +277,8 @@ class Contender : EntryMachine<Action> {
   base::Box<ParentMaker> parents_;  ///< While the directory is missing.
 
   // Draining.
-  std::optional<std::int32_t> given_up_;  ///< The number of an entry that came too late.
+  std::optional<std::int32_t> given_up_;   ///< The number of an entry that came too late.
+  std::optional<std::int32_t> later_one_;  ///< The newest that was first in line after that.
   int later_ones_seen_ = 0;
   bool directory_watched_ = false;
   base::Box<std::string>

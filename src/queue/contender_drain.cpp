@@ -46,7 +46,7 @@ void Contender::drain_listed(const Answer& answer) {
 
   bool contended = false;
   bool fresh = false;
-  bool all_later = true;
+  std::optional<std::int32_t> first;
   int told = 0;
   std::string& names = in_the_way_.emplace();
   for (const std::string& child : children_) {
@@ -56,7 +56,7 @@ void Contender::drain_listed(const Answer& answer) {
     if (!place) continue;
     contended = true;
     fresh = fresh || is_of_a_fresh_directory(place->number);
-    all_later = all_later && is_later(place->number, *given_up_);
+    if (!first || is_later(*first, place->number)) first = place->number;
   }
   if (told > kNamesToTell) names += ", …";
 
@@ -72,7 +72,10 @@ void Contender::drain_listed(const Answer& answer) {
     fail(Code::kBusy, why_not_drained());
     return leave();
   }
-  if (!all_later) return;  // DirectoryChanged comes next.
+  // Those who came before us, or one of ours that died before its delete left, go by themselves:
+  // DirectoryChanged comes next.
+  if (!is_later(*first, later_one_.value_or(*given_up_))) return;
+  later_one_ = first;
   if (++later_ones_seen_ < kMostLooksAtLaterOnes) return pause(AfterPause::kDrain);
   fail(Code::kCounterExhausted, why_not_drained() + "; another client goes on using it");
   leave();

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "queue/contender.hpp"
 #include "queue/counter.hpp"
 #include "support/contender_rig.hpp"
@@ -270,6 +272,18 @@ TEST_F(ContenderDrainTest, H35_AClientThatGoesOnUsingTheDirectoryIsAnErrorSoon) 
 
   EXPECT_EQ(last<action::Fail>().code, Code::kCounterExhausted);
   EXPECT_THAT(last<action::Fail>().why, testing::HasSubstr("another client goes on using it"));
+}
+
+TEST_F(ContenderDrainTest, H35_ALaterEntryThatStaysIsWaitedFor) {
+  drain({other(kSpent + 1)});
+  EXPECT_EQ(did<action::Pause>(), 1);
+  tell(event::Resumed{last<action::Pause>().ask});
+  for (int look = 0; look < 2 * kMostLooksAtLaterOnes; ++look) {
+    list_to_drain({other(kSpent + 1), other(kSpent + 2 + look)});
+    EXPECT_EQ(did<action::Pause>(), 0);
+    tell(event::DirectoryChanged{});
+  }
+  EXPECT_EQ(ever<action::Fail>(), 0);
 }
 
 TEST_F(ContenderDrainTest, H35_WhoRunsOutOfTimeIsToldWhy) {

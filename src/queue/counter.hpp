@@ -8,9 +8,10 @@ namespace latchkey::queue {
 /// (H35). From here on, a million before it, the directory is drained and made anew.
 constexpr std::int32_t kSpentFrom = INT32_MAX - (1 << 20);
 
-/// While a directory is drained, no client of ours makes an entry that stays. After so many looks,
-/// about ten seconds with their pauses, at entries that are all later than ours, another client
-/// goes on using the directory, and it will not be empty.
+/// While a directory is drained, no client of ours makes an entry that gets its turn. After so many
+/// looks in which the first in line came after ours, and after the one of the look before, another
+/// client goes on using the directory, and it will not be empty. With the pauses of the usual
+/// RetryPolicy that takes about ten seconds.
 constexpr int kMostLooksAtLaterOnes = 12;
 
 /// No number to enter a queue with: too near the end, or beyond it.

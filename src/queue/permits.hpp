@@ -336,6 +336,7 @@ class Permits : EntryMachine<PermitAction> {
   std::vector<std::string> strangers_;  ///< Seen at every check of the path since the first.
   int looks_ = 0;                       ///< At the path, for those to go.
   std::int32_t given_up_ = 0;           ///< The number of leases that came too late.
+  std::optional<std::int32_t> later_one_;
   int later_ones_seen_ = 0;
   std::string shortage_;  ///< Why the last view was not enough, for people.
   Vigil vigil_ = Vigil::kNo;

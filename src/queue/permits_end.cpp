@@ -133,11 +133,13 @@ void Permits::drain_listed(const Answer& answer) {
                           " nears its end, and all permits have to come back first");
     return leave();
   }
-  const bool all_later = std::all_of(children_.begin(), children_.end(), [this](const auto& child) {
-    const auto place = parse_place(child);
-    return is_disowned(child) || !place || is_later(place->number, given_up_);
-  });
-  if (all_later) {
+  std::optional<std::int32_t> first;
+  for (const std::string& child : children_) {
+    const auto place = is_disowned(child) ? std::nullopt : parse_place(child);
+    if (place && (!first || is_later(*first, place->number))) first = place->number;
+  }
+  if (first && is_later(*first, later_one_.value_or(given_up_))) {
+    later_one_ = first;
     if (++later_ones_seen_ < kMostLooksAtLaterOnes) return pause(AfterPause::kDrain);
     fail(Code::kCounterExhausted, "the sequence counter of " + directory_ +
                                       " nears its end, and another client goes on using it");

@@ -170,6 +170,7 @@ class Election::Candidate final : public recipes::Claimant,
   void carry_out(const candidacy::EndTerm& end) {
     ending_ = Ending{over_, end.term};
     term_ended_ = end.term;
+    lead_.reset();
     stops_have_returned_ = false;
     host_->post_signal(
         [self = shared_from_this(), ending = *ending_] { self->request_stop(ending); });
@@ -208,16 +209,13 @@ class Election::Candidate final : public recipes::Claimant,
       news.over = over_.get_token();
     }
     const bool leads = tell.state == ElectionState::kLeading;
-    if (leads) worker_ = ++workers_;
-    const bool still =
-        news_->push([self = shared_from_this(), news, ending, leads, worker = workers_] {
-          // Who hears that a term has ended finds its stop token so.
-          if (ending) self->request_stop(*ending);
-          const session::TellingLoss here(*self->host_);
-          const bool fine =
-              self->host_->guard()->run("on_change", [&] { self->options_.on_change(news); });
-          if (leads) self->worker_returned(worker, fine);
-        });
+    if (leads) lead_ = ++leads_;
+    const bool still = news_->push([self = shared_from_this(), news, ending, leads, lead = leads_] {
+      // Who hears that a term has ended finds its stop token so.
+      if (ending) self->request_stop(*ending);
+      if (leads) return self->lead(lead, news);
+      self->host_->guard()->run("on_change", [&] { self->options_.on_change(news); });
+    });
     if (still) host_->post([queue = news_] { queue->start(); });
   }
 
@@ -269,14 +267,25 @@ class Election::Candidate final : public recipes::Claimant,
     });
   }
 
-  /// Any thread. A worker that has thrown works no more, so it must not lead.
-  void worker_returned(std::uint64_t worker, bool fine) {
+  /// Any thread. Whoever is told of a lead works inside on_change, or has others work.
+  void lead(std::uint64_t lead, const ElectionNews& news) {
     host_->enter([&](Machine&, Instant) {
-      if (worker_ != worker) return;
-      worker_.reset();
-      if (!loss_is_told_ && !stops_have_returned_) limit_telling();
-      end_told();
-      if (!fine) feed(candidacy::Resign{});
+      // A lead that has ended before it was told is not waited for: its `over` is requested.
+      if (lead_ == lead) worker_ = lead;
+    });
+    bool fine = false;
+    {
+      const session::TellingLoss here(*host_);
+      fine = host_->guard()->run("on_change", [&] { options_.on_change(news); });
+    }
+    host_->enter([&](Machine&, Instant) {
+      if (worker_ == lead) {
+        worker_.reset();
+        if (!loss_is_told_ && !stops_have_returned_) limit_telling();
+        end_told();
+      }
+      // A worker that has thrown works no more, so it must not lead.
+      if (!fine && lead_ == lead) feed(candidacy::Resign{});
     });
   }
 
@@ -312,8 +321,9 @@ class Election::Candidate final : public recipes::Claimant,
   std::optional<Ending> ending_;
   std::optional<std::uint64_t> term_ended_;  ///< Its holder is being told.
   bool stops_have_returned_ = false;         ///< Of that term.
-  std::uint64_t workers_ = 0;
-  std::optional<std::uint64_t> worker_;  ///< The on_change that leads has not returned.
+  std::uint64_t leads_ = 0;
+  std::optional<std::uint64_t> lead_;    ///< The present one.
+  std::optional<std::uint64_t> worker_;  ///< The on_change of that lead runs.
   std::function<void()> loss_is_told_;
   recipes::Inbox<candidacy::Event> inbox_;
 };

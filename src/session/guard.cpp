@@ -33,13 +33,20 @@ void Guard::tell(std::string_view what, const std::exception_ptr& thrown) const 
     if (!log_ && !on_exception_) return print(text);
     in_order_([self = shared_from_this(), name = std::string(what), thrown, text] {
       // What these two throw in turn has nowhere else to go.
-      try {
+      const auto attempt = [&text](const char* hook, const auto& code) {
+        try {
+          code();
+        } catch (...) {
+          print(text);
+          print(text_of(hook, std::current_exception()));
+        }
+      };
+      attempt("log", [&] {
         if (self->log_) self->log_(LogLevel::kError, text);
+      });
+      attempt("on_exception", [&] {
         if (self->on_exception_) self->on_exception_(name, thrown);
-      } catch (...) {
-        print(text);
-        print(text_of("log or on_exception", std::current_exception()));
-      }
+      });
     });
   } catch (...) {
     print("a callback has thrown, and there is no memory to say what");

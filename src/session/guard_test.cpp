@@ -59,13 +59,17 @@ TEST_F(GuardTest, WithoutHooksItIsPrinted) {
 
 TEST_F(GuardTest, AHookThatThrowsInTurnEndsNothing) {
   options.log = [](LogLevel, std::string_view) { throw std::runtime_error("full"); };
+  options.on_exception = [this](std::string_view callback, const std::exception_ptr&) {
+    told.emplace_back(callback);
+  };
   testing::internal::CaptureStderr();
 
   EXPECT_FALSE(guard()->run("async", [] { throw std::runtime_error("nine"); }));
 
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "latchkey: a callback has thrown (async): nine\n"
-            "latchkey: a callback has thrown (log or on_exception): full\n");
+            "latchkey: a callback has thrown (log): full\n");
+  EXPECT_THAT(told, ElementsAre("async"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class Host {
   /// As post_in_order(), but neither waiting for nor holding up other user code.
   virtual void post(std::function<void()> task) = 0;
   /// For what tells user code to stop: on a thread of the library's, even if the user has an
-  /// executor, and waiting neither for other user code nor for a thread that is yet to be made.
+  /// executor, and not waiting for other user code. See net::CallbackPool::signals().
   virtual void post_signal(std::function<void()> task) { post(std::move(task)); }
 
   /// Is this a forked child of the process that opened the session? Then nothing here works (H53).
@@ -71,8 +71,9 @@ class Host {
   [[nodiscard]] virtual const SessionOptions& options() const noexcept = 0;
 };
 
-/// While it lives the calling thread runs callbacks for a loss of this session. A close() from
-/// there does not wait for them to return.
+/// While it lives the calling thread runs user code that a loss of this session waits for:
+/// callbacks of the loss, or a lead. A close() from there would wait for itself, so it waits for no
+/// loss.
 class TellingLoss {
  public:
   explicit TellingLoss(const Host& host) : before_(std::exchange(current_, &host)) {}

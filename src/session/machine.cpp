@@ -494,7 +494,7 @@ void Machine::announce_end() {
 
 // Closing.
 
-void Machine::close(Instant deadline, Completion done, Instant now, int own_tellings) {
+void Machine::close(Instant deadline, Completion done, Instant now, Losses losses) {
   if (is_over()) {
     Outcome outcome;
     outcome.ok = end_ == Confirmed::kYes;
@@ -506,7 +506,7 @@ void Machine::close(Instant deadline, Completion done, Instant now, int own_tell
   }
   close_waiters_.push_back(std::move(done));
   close_until_ = std::min(close_until_, deadline);
-  own_tellings_ = std::max(own_tellings_, own_tellings);
+  if (losses == Losses::kAsTheyAre) awaits_tellings_ = false;
   if (closing_) return send_close(now);
   closing_ = true;
   over_code_ = Code::kClosed;
@@ -520,7 +520,7 @@ void Machine::close(Instant deadline, Completion done, Instant now, int own_tell
 
 /// With the session its locks pass on, so holders hear of the end first (H09).
 void Machine::send_close(Instant now) {
-  if (!close_announced_ || tellings_ > own_tellings_ || is_over()) return;
+  if (!close_announced_ || (awaits_tellings_ && tellings_ > 0) || is_over()) return;
   close_announced_ = false;
   Call call{.op = Op::kCloseSession, .resend = Resend::kUntilAnswered};
   wire::append_frame(call.frame, wire::RequestHeader{0, Op::kCloseSession});

@@ -160,9 +160,10 @@ class Machine {
   /// Ends the session: every request not yet sent fails, the server is told, for which one more try
   /// to reach it is made at once (H25). `done` comes with the server's word, or with kTimedOut at
   /// the deadline; the session is over then all the same. However it ends, it ends as kClosed. If
-  /// it was over before without the server's word, `done` hears what ended it. Of the losses that
-  /// are being told, `own_tellings` wait for this very close.
-  void close(Instant deadline, Completion done, Instant now, int own_tellings = 0);
+  /// it was over before without the server's word, `done` hears what ended it. Unless it is
+  /// Losses::kAsTheyAre, the server hears of it when all losses have been told.
+  enum class Losses { kToldFirst, kAsTheyAre };
+  void close(Instant deadline, Completion done, Instant now, Losses losses = Losses::kToldFirst);
 
   // What recipes want.
 
@@ -483,7 +484,7 @@ class Machine {
   Confirmed end_ = Confirmed::kNo;  ///< Has the server confirmed the end?
   bool end_announced_ = false;
   int tellings_ = 0;
-  int own_tellings_ = 0;  ///< Of these wait for the close themselves.
+  bool awaits_tellings_ = true;  ///< The close does.
   bool close_announced_ = false;
   Instant close_until_ = Instant::max();
   std::vector<Completion> close_waiters_;

@@ -83,6 +83,8 @@ void Machine::handle_greeting(std::string_view body, Instant now) {
   password_ = response.password.value_or(std::string{});
   timeout_ = std::chrono::milliseconds(response.timeout_ms);
   lease_.granted(timeout_, last_sent_);
+  // A handshake in doubt may have ended it for a while: its real end has not been told.
+  if (lease_.deadline() > now) lease_over_told_ = false;
   view_->id.store(session_id_, std::memory_order_release);
   view_->timeout_ms.store(response.timeout_ms, std::memory_order_release);
   publish_lease();

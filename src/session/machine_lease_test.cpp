@@ -324,30 +324,53 @@ TEST(MachineLeaseDoubt, H15_AHandshakeWithoutAnAnswerEndsTheLeaseSooner) {
   EXPECT_THAT(holder.story, Contains("lease over"));
 }
 
+TEST(MachineLeaseDoubt, H09_TheEndOfTheLeaseBehindADoubtThatIsAnsweredIsToldAsWell) {
+  Rig rig{MachineOptions{.timeout = kTimeout, .least_timeout = seconds(1)}};
+  Listener holder;
+  rig.open(kTimeout);
+  rig.submit(create_call("/a"));
+  rig.answer_all();
+  const Instant end = rig.machine.lease().deadline();
+  rig.machine.join(holder);
+  rig.down();
+  rig.up();
+  rig.leap(milliseconds(990));
+  ASSERT_THAT(holder.story, Contains("lease over"));
+  holder.story.clear();
+
+  rig.greet(kTimeout);
+  EXPECT_EQ(rig.machine.lease().deadline(), end);
+  rig.leap(end - rig.now);
+
+  EXPECT_THAT(holder.story, Contains("lease over"));
+}
+
 /// Servers that accept, take the handshake and hang up, as during an election of a leader.
 TEST(MachineLeaseDoubt, H15_AnElectionOfALeaderCostsNoHold) {
   constexpr seconds kLong(30);
-  Rig rig{MachineOptions{.timeout = kLong}};
-  Listener holder;
-  rig.open(kLong);
-  rig.submit(create_call("/a"));
-  rig.answer_all();
-  rig.machine.join(holder);
-  rig.down();
-  holder.story.clear();
-
-  for (const Instant end = rig.now + seconds(8); rig.now < end;) {
-    rig.pass(seconds(1));
-    if (!rig.dialed) continue;
-    rig.up();
+  const std::optional<milliseconds> leasts[] = {std::nullopt,
+                                                seconds(12)};  // An election and a pause.
+  for (const std::optional<milliseconds>& least : leasts) {
+    SCOPED_TRACE(least ? "least_timeout 12 s" : "no least_timeout");
+    Rig rig{MachineOptions{.timeout = kLong, .least_timeout = least}};
+    Listener holder;
+    rig.open(kLong);
+    rig.submit(create_call("/a"));
+    rig.answer_all();
+    rig.machine.join(holder);
     rig.down();
-  }
-  rig.pass(seconds(1));
-  rig.accept(kLong);
-  rig.answer_all();
-  rig.pass(seconds(60), [&] { rig.answer_all(); });
+    holder.story.clear();
 
-  EXPECT_THAT(holder.story, Not(Contains("lease over")));
+    for (const Instant end = rig.now + seconds(8); rig.now < end;) {
+      rig.up();
+      rig.down();
+    }
+    rig.accept(kLong);
+    rig.answer_all();
+    rig.pass(seconds(60), [&] { rig.answer_all(); });
+
+    EXPECT_THAT(holder.story, Not(Contains("lease over")));
+  }
 }
 
 TEST_F(MachineLease, ALeaseThatRanOutBeforeIsNoNewsToANewMember) {

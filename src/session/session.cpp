@@ -226,7 +226,8 @@ Result<void> Session::close(Deadline deadline) {
   host_->enter([&](Machine& machine, Instant now) {
     machine.close(
         deadline.at(), [&](session::Outcome&& outcome) { slot.set(std::move(outcome)); }, now,
-        session::TellingLoss::is_here(*host_) ? 1 : 0);
+        session::TellingLoss::is_here(*host_) ? Machine::Losses::kAsTheyAre
+                                              : Machine::Losses::kToldFirst);
   });
   const session::Outcome outcome = session::wait_for(*host_, slot, deadline);
   if (outcome.ok) return {};

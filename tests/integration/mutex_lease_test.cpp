@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -6,6 +7,8 @@
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 
 #include "integration/mutex_fixture.hpp"
@@ -121,6 +124,81 @@ TEST_P(LeaseTest, H09_ALostLeaseOfALivingSessionIsTakenAway) {
   EXPECT_EQ(one.session.state(), SessionState::kConnected);
   EXPECT_EQ(lease.release(), Released::kAlreadyOver);
   EXPECT_TRUE(ok(mutex(one.session).try_lock()));
+}
+
+TEST_P(LeaseTest, H09_ACloseTellsTheHolderBeforeTheLockPassesOn) {
+  Session session = open();
+  const Lease lease = take(session, directory);
+  std::latch may_return(1);
+  std::atomic<bool> told = false;
+  const std::stop_callback on_loss(lease.lost(), [&] {
+    told = true;
+    may_return.wait();
+  });
+  Waiter next(mutex(open()));
+  ASSERT_TRUE(witness.queue_reaches(directory, 2));
+
+  std::jthread closer([&] { EXPECT_TRUE(ok(session.close(soon()))); });
+  ASSERT_TRUE(eventually([&] { return told.load(); }));
+  // As long as others take for a few locks of their own.
+  for (int i = 0; i < 20; ++i) take(witness.session(), fresh_path()).release();
+  EXPECT_FALSE(next.has_answer());
+  may_return.count_down();
+
+  ASSERT_TRUE(next.holds());
+}
+
+TEST_P(LeaseTest, H09_ACloseOutOfALossCallbackDoesNotWaitForItself) {
+  Session session = open();
+  const Lease lease = take(session, directory);
+  static_cast<void>(lease.release_requested());  // Watch the node now.
+  Recorder<bool> closed;
+  const std::stop_callback on_loss(lease.lost(),
+                                   [&] { closed.add(ok(session.close(deadline_in(30s)))); });
+
+  ASSERT_TRUE(ok(witness.session().remove(lease.node(), soon())));
+
+  ASSERT_TRUE(closed.wait_for(1));
+  EXPECT_TRUE(closed.last());
+}
+
+TEST_P(LeaseTest, H56_ALossDoesNotWaitForABusyExecutor) {
+  std::latch may_return(1);
+  asio::thread_pool pool(1);
+  SessionOptions options = patient();
+  options.executor = [&](std::function<void()> task) { asio::post(pool, std::move(task)); };
+  {
+    Session session = open(options);
+    const Lease lease = take(session, directory);
+    static_cast<void>(lease.release_requested());  // Watch the node now.
+    session.async(Exists{"/"}, soon(), [&](const auto&) { may_return.wait(); });
+    Recorder<bool> told;
+    const std::stop_callback on_loss(lease.lost(), [&] { told.add(true); });
+
+    ASSERT_TRUE(ok(witness.session().remove(lease.node(), soon())));
+
+    EXPECT_TRUE(told.wait_for(1));
+    may_return.count_down();
+  }
+  pool.join();
+}
+
+TEST_P(LeaseTest, H57_CallbacksHaveTheSignalMaskOfTheApplication) {
+  Recorder<bool> blocked;
+  const auto look = [&] {
+    sigset_t mask;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    blocked.add(::sigismember(&mask, SIGTERM) == 1);
+  };
+  Session session = open();
+  const Lease lease = take(session, directory);
+  const std::stop_callback on_loss(lease.lost(), look);
+  session.async(Exists{"/"}, soon(), [&](const auto&) { look(); });
+
+  ASSERT_TRUE(ok(session.close(soon())));
+
+  ASSERT_TRUE(blocked.wait_for(2));
+  EXPECT_THAT(blocked.all(), testing::ElementsAre(false, false));
 }
 
 /// A session whose I/O thread can be made to stand still, as a pause of the process would.

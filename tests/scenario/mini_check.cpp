@@ -57,6 +57,7 @@ void ContenderProbe::fold(const Contender& self, mini::Fold& fold) {
               self.fresh_,
               self.whole_});
   fold.number(static_cast<std::uint64_t>(self.given_up_.value_or(0)));
+  fold.number(static_cast<std::uint64_t>(self.later_one_.value_or(0)));
   fold.kind(self.later_ones_seen_);
   fold.text(self.guid_);
   fold.text(own(self));
