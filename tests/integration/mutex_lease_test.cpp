@@ -163,29 +163,27 @@ TEST_P(LeaseTest, H09_ACloseOutOfALossCallbackDoesNotWaitForItself) {
 }
 
 TEST_P(LeaseTest, H56_ALossDoesNotWaitForABusyExecutor) {
-  std::latch may_return(1);
-  asio::thread_pool pool(1);
+  // Never destroyed: the session may still be inside the executor after its last callback has run.
+  static auto* const kPool = new asio::thread_pool(1);
+  const auto may_return = std::make_shared<std::latch>(1);
   SessionOptions options = patient();
-  options.executor = [&](std::function<void()> task) { asio::post(pool, std::move(task)); };
-  {
-    Session session = open(options);
-    const Lease lease = take(session, directory);
-    static_cast<void>(lease.release_requested());  // Watch the node now.
-    session.async(Exists{"/"}, soon(), [&](const auto&) { may_return.wait(); });
-    Recorder<bool> told;
-    const std::stop_callback on_loss(lease.lost(), [&] { told.add(true); });
+  options.executor = [](std::function<void()> task) { asio::post(*kPool, std::move(task)); };
+  Session session = open(options);
+  const Lease lease = take(session, directory);
+  static_cast<void>(lease.release_requested());  // Watch the node now.
+  session.async(Exists{"/"}, soon(), [may_return](const auto&) { may_return->wait(); });
+  Recorder<bool> told;
+  const std::stop_callback on_loss(lease.lost(), [told] { told.add(true); });
 
-    ASSERT_TRUE(ok(witness.session().remove(lease.node(), soon())));
+  ASSERT_TRUE(ok(witness.session().remove(lease.node(), soon())));
 
-    EXPECT_TRUE(told.wait_for(1));
-    may_return.count_down();
-  }
-  pool.join();
+  EXPECT_TRUE(told.wait_for(1));
+  may_return->count_down();
 }
 
 TEST_P(LeaseTest, H57_CallbacksHaveTheSignalMaskOfTheApplication) {
   Recorder<bool> blocked;
-  const auto look = [&] {
+  const auto look = [blocked] {
     sigset_t mask;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     blocked.add(::sigismember(&mask, SIGTERM) == 1);
@@ -193,7 +191,7 @@ TEST_P(LeaseTest, H57_CallbacksHaveTheSignalMaskOfTheApplication) {
   Session session = open();
   const Lease lease = take(session, directory);
   const std::stop_callback on_loss(lease.lost(), look);
-  session.async(Exists{"/"}, soon(), [&](const auto&) { look(); });
+  session.async(Exists{"/"}, soon(), [look](const auto&) { look(); });
 
   ASSERT_TRUE(ok(session.close(soon())));
 
