@@ -183,6 +183,7 @@ class Election::Candidate final : public recipes::Claimant,
   }
 
   void carry_out(const candidacy::GiveUp&) {
+    term_ended_.reset();  // Told, or out of time: what returns late counts no more.
     if (const auto told = std::exchange(loss_is_told_, {})) return told();
     if (const auto claim = claim_.lock()) claim->release({});
   }
